@@ -15,6 +15,7 @@ from trtsmith.converter.rewrite.precision.sums import OFF_SUM, summing_nodes
 from trtsmith.converter.rewrite.rewrite import Rewritten, Tried, expand
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import Limits, allowance, changed_by
+from trtsmith.converter.verify.noise import along
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.rounding import rounded
 
@@ -167,8 +168,7 @@ def _off_in_a_slice(right: np.ndarray, found: np.ndarray) -> bool:
         return False
     off = found.astype(np.float64) - right.astype(np.float64)
     for axis in range(right.ndim):
-        others = tuple(other for other in range(right.ndim) if other != axis)
-        error, size = (np.sqrt(np.square(x, dtype=np.float64).sum(others)) for x in (off, right))
+        error, size = (np.sqrt(along(np.square(x, dtype=np.float64), axis)) for x in (off, right))
         if not (error <= ZEROED * size).all():
             return True
     return False

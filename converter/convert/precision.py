@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.engine.records import merged
 from trtsmith.converter.rewrite.phases import Rewriting
@@ -81,6 +82,7 @@ def in_precision(
     if trial.question is None or done.precision is None:
         return done
     # on the graph that TensorRT gets, so that the verdict need not run that again
+    trial.step(_TRYING)
     bearable = bearable_sums(trial.question, done)
     if bearable is None:
         return rewritten.in_precision(lambda work: _brought(work, request, feeds, given, trial))
@@ -94,13 +96,17 @@ class _Trial:
     """Whether sums in float16 do, and zeros for values below its range: asked by the first reduction, and answered by its
     graph. A second one finds what does not.
 
-    measured: the run in float32. long, kept: of SumsReport.
+    measured: the run in float32. long, kept: of SumsReport. step: is told what is done.
     """
 
     question: SumsQuestion | None = None
     measured: MeasuredRun | None = None
     long: int = 0
     kept: int = 0
+    step: Progress = field(default_factory=lambda: steps_of(None))
+
+
+_TRYING = "running the network with sums in float16 (--accumulate fp32 or fp16 decides without it)"
 
 
 def _brought(
@@ -156,16 +162,14 @@ def _brought(
     trial.long, trial.kept = len(long_sums(work.model)) + _kept(first), _kept(first)
     if accumulate != "auto":
         return _with(work, _told(first, SumsReport(accumulate, trial.long, trial.kept)))
-    work.options.step(
-        "running the network with sums in float16 (--accumulate fp32 or fp16 decides without it)"
-    )
     reduced = _with(work, first)
     exact = None if trial.measured is None else to_model(trial.measured.outputs, work.io_types)
     zeros = any(0 < size < fmt.smallest for size in seen.values())
     question = SumsQuestion(plain, work.io_types, feeds, exact, zeros)
     if tried:
-        trial.question = question
+        trial.question, trial.step = question, work.options.step
         return reduced
+    work.options.step(_TRYING)
     needed = needed_sums(question, reduced.model, reduced.io_types)
     if needed.wide:
         work.graph.become(plain)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from gpucheck.engines import check_built
+from gpucheck.metrics import relative_error
 from networkbench.job import alone, short
 from networkbench.timing import medians
 from networkbench.ways import DEVICE, Way, plan_way
@@ -138,7 +139,7 @@ class _Network:
     def way(self, way: str, limit_s: float) -> Way:
         if way == COMPILED:
             return self._compiled()
-        kind = OWN.get(way, "half" if way.endswith("of half") else "float32")
+        kind = _kind_of(way)
         if kind not in self._outputs:
             raise RuntimeError(f"no export: {self.told[kind]}")
         feeds = dict(np.load(self._folder / f"{kind}.npz"))
@@ -195,12 +196,16 @@ class _Network:
 
     def error(self, way: str, outputs: Mapping[Any, torch.Tensor]) -> float:
         """||y - x|| / ||x|| of the worst output."""
-        kind = OWN.get(way, "half" if way.endswith("of half") else "float32")
-        names = list(outputs) if way == COMPILED else self._outputs[kind]
+        names = list(outputs) if way == COMPILED else self._outputs[_kind_of(way)]
         return max(
-            _error(outputs[name].float().cpu().numpy(), right)
+            float(f"{relative_error(outputs[name].float().cpu().numpy(), right):.3g}")
             for name, right in zip(names, self._right, strict=True)
         )
+
+
+def _kind_of(way: str) -> str:
+    """The export that an engine is made of."""
+    return OWN.get(way, "half" if way.endswith("of half") else "float32")
 
 
 def written(path: Path, way: str) -> Rewritten:
@@ -212,10 +217,3 @@ def written(path: Path, way: str) -> Rewritten:
 
 def _halved(inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     return tuple(x.to(DEVICE).half() if x.is_floating_point() else x.to(DEVICE) for x in inputs)
-
-
-def _error(found: np.ndarray, right: np.ndarray) -> float:
-    if found.shape != right.shape:
-        return float("inf")
-    size = np.linalg.norm(right.astype(np.float64))
-    return float(f"{np.linalg.norm(found.astype(np.float64) - right.astype(np.float64)) / size:.3g}")

@@ -68,7 +68,7 @@ class Converted:
 
     def _brought(self, values: np.ndarray) -> np.ndarray:
         fmt = self._format
-        if fmt is not None and values.dtype == np.float32:
+        if fmt is not None and values.size and not values.min() >= -fmt.largest:
             values = np.where(np.isfinite(values) & (values < -fmt.largest), np.float32(fmt.masked), values)
         return values.astype(self._dtype)
 

@@ -14,9 +14,9 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.native_operators import asked_table
-from trtsmith.converter.rewrite.precision.attention import Attention, find_attention
 from trtsmith.converter.rewrite.precision.constants import unfit
 from trtsmith.converter.rewrite.precision.formats import Format
+from trtsmith.converter.rewrite.precision.fused_attention import Attention, find_attention
 from trtsmith.converter.rewrite.precision.policy import (
     ANGLE,
     CHAINS_GO_THROUGH,
