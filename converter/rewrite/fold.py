@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
@@ -25,10 +26,12 @@ from trtsmith.converter.model.errors import ConversionError
 LIMIT = 4096
 """Elements of the largest constant that is read or made."""
 
+_NOTHING: Mapping[str, onnx.TensorProto] = {}
+
 ROUNDS = 12
 """Of folding and inferring: more than a chain of shapes needs, each of which is known once the one before it is."""
 
-_NOT_FOLDED = frozenset(
+NOT_FOLDED = frozenset(
     {
         "Constant",  # is one
         "QuantizeLinear",  # TensorRT reads the types of a network from these
@@ -102,7 +105,7 @@ class _FoldingPlan:
                     queue.extend(graph.readers[name])
 
     def _work(self, node: Node) -> _FoldableNode | None:
-        if node.domain or node.scopes or not node.inputs or node.op_type in _NOT_FOLDED:
+        if node.domain or node.scopes or not node.inputs or node.op_type in NOT_FOLDED:
             return None
         scope, proto = node.scope, node.proto
         if node.op_type in ("Shape", "Size"):
@@ -254,9 +257,10 @@ def _compute(
                 inside.update(work.node.outputs)
         if not ready:
             continue
-        computed = _run(scope, [work.proto for work in ready], values)
+        protos = [work.proto for work in ready]
+        computed = computed_values(scope, protos, [n for proto in protos for n in proto.output if n], values)
         if computed is not None:
-            values |= computed
+            values |= {name: numpy_helper.from_array(array, name) for name, array in computed.items()}
         elif len(ready) == 1:
             refused.add(_signature(ready[0], scope))  # its like would be refused too: ask once
         else:
@@ -324,20 +328,20 @@ def _signature(work: _FoldableNode, scope: Scope) -> tuple[str, tuple[int, ...]]
     return work.node.op_type, tuple(scope.elem_type(n) for n in (*work.node.inputs, *work.node.outputs))
 
 
-def _run(
+def computed_values(
     scope: Scope,
     nodes: Sequence[onnx.NodeProto],
-    known: dict[str, onnx.TensorProto],
-) -> dict[str, onnx.TensorProto] | None:
-    """The outputs of the nodes; None if onnxruntime does not run them."""
+    outputs: Iterable[str],
+    known: Mapping[str, onnx.TensorProto] = _NOTHING,
+) -> dict[str, np.ndarray] | None:
+    """What onnxruntime makes of nodes that read constants of the model, or `known`; None if it does not run them."""
     source = scope.whole.source
-    outputs = [name for node in nodes for name in node.output if name]
     needed = dict.fromkeys(name for node in nodes for name in node.input if name)
     proto = onnx.ModelProto(ir_version=source.proto.ir_version)
     proto.opset_import.extend(source.proto.opset_import)
     graph = proto.graph
     graph.name = "constants"
-    made = set(outputs)
+    made = {name for node in nodes for name in node.output}
     for name in needed:
         if name in known:
             graph.initializer.append(known[name])
@@ -348,10 +352,9 @@ def _run(
     from trtsmith.converter.model.ort import run  # only models with something to fold wait for onnxruntime
 
     try:
-        arrays = run(source.with_proto(proto), {}, optimise=False)
+        return run(source.with_proto(proto), {}, optimise=False)
     except ConversionError:
         return None
-    return {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
 
 
 def _give(scope: Scope, name: str, graph: onnx.GraphProto) -> None:

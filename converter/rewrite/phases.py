@@ -18,7 +18,7 @@ from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.progress import Progress, steps_of
-from trtsmith.converter.rewrite.constants import dequantize_constants, fold_moves
+from trtsmith.converter.rewrite.constants import dequantize_constants, fold_generated, fold_moves
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView
@@ -214,7 +214,8 @@ def _legalise(work: Rewriting) -> Rewriting:
 
 
 def _legal(work: Rewriting) -> Rewriting:
-    done = apply_rules(work.graph, work.options.legal_rules(), work.options.target)
+    rules = work.options.legal_rules()
+    done = apply_rules(work.graph, rules, work.options.target, fold_more=fold_generated)
     rewrites = (*work.rewrites, *done.rewrites)
     return replace(work, settled=work.graph.revision, rewrites=rewrites, refused=done.declined)
 

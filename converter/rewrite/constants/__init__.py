@@ -1,6 +1,7 @@
-"""Keeps quantized constants in a form that TensorRT accepts: read by DequantizeLinear only."""
+"""Constants that TensorRT gets: quantized ones read by DequantizeLinear only; large ones that small ones generate."""
 
+from trtsmith.converter.rewrite.constants.generated import fold_generated
 from trtsmith.converter.rewrite.constants.moved import fold_moves
 from trtsmith.converter.rewrite.constants.through_dequantize import dequantize_constants
 
-__all__ = ["dequantize_constants", "fold_moves"]
+__all__ = ["dequantize_constants", "fold_generated", "fold_moves"]

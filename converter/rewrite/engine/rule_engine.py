@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx
@@ -71,11 +71,15 @@ class _NodeHistory:
 
 
 def apply_rules(
-    graph: Graph, rules: Sequence[NodeRule], target: Target = TENSORRT, rounds: int = ROUNDS
+    graph: Graph,
+    rules: Sequence[NodeRule],
+    target: Target = TENSORRT,
+    rounds: int = ROUNDS,
+    fold_more: Callable[[Graph], tuple[Rewrite, ...]] | None = None,
 ) -> Ruled:
     """Every rule on every node, again and again. Types are inferred, before and afterwards.
 
-    target: the TensorRT that gets the graph, which rules may ask for.
+    target: the TensorRT that gets the graph, which rules may ask for. fold_more: folds what fold.py does not, once.
     ConversionError, with the rule's name, if rules still fire after `rounds` rounds or one breaks its contract.
     """
     table: dict[tuple[str, str], list[NodeRule]] = defaultdict(list)
@@ -88,8 +92,12 @@ def apply_rules(
     before: Model | None = graph.model()
     ledger: dict[str, _NodeHistory] = {}  # by name of the original node
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
-    for _ in range(rounds):
+    folded: tuple[Rewrite, ...] = ()
+    for index in range(rounds):
         fold_and_infer(graph)
+        if index == 0 and fold_more is not None:
+            folded = fold_more(graph)
+            before = None if folded else before
         if ledger:
             graph.folded.clear()  # the graph that TensorRT gets has them as constants now
         step = _Round(graph, table, target, ledger, origin)
@@ -98,7 +106,8 @@ def apply_rules(
             changed = bool(before is None or step.declined or _folded_away(before, graph, table, target))
             if before is not None and not changed and graph.changed_since(before):
                 graph.become(before)  # constants were folded for nothing
-            return Ruled(_records(graph, ledger, origin), tuple(step.declined), changed)
+            records = (*folded, *_records(graph, ledger, origin))
+            return Ruled(records, tuple(step.declined), changed or bool(folded))
         before = None  # nobody goes back to it: a copy of the model less in memory
         graph.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))

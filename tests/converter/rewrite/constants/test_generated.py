@@ -1,0 +1,103 @@
+"""Large values that small constants generate: which become constants, what that drops, and what is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.converter.rewrite.running import loaded
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.constants import generated
+from trtsmith.converter.rewrite.rewrite import rewrite
+
+FEEDS = {"x": np.random.default_rng(0).standard_normal((1, 80, 80)).astype(np.float32)}
+
+# A mask of 80 x 80 pixels as DETR's: ones that are resized, compared, and chosen by.
+MASK = """
+    ones = Expand (one, shape)
+    resized = Resize <mode = "nearest"> (ones, , , sizes)
+    seen = Cast <to = 9> (resized)
+    """
+
+
+def model_of(folder: Path, body: str, size: str = "80") -> Model:
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+g (float[1,{size},80] x) => (float[a,b,c] y)
+<float one = {{1}}, float zero = {{0}}, float half = {{0.5}}, float closed = {{-inf}}, int64[3] shape = {{1, 40, 40}},
+ int64[3] sizes = {{1, 80, 80}}, float start = {{0}}, float end = {{80}},
+ int64[1] last = {{1}}, int64[1] first = {{0}}> {{
+{body}
+}}"""
+    return infer_shapes(loaded(text, folder))
+
+
+def rewritten(model: Model, feeds: dict[str, np.ndarray] = FEEDS) -> tuple[list[str], list[str]]:
+    """The operators that are left, and what the records say; the numbers stay."""
+    done = rewrite(model)
+    np.testing.assert_array_equal(run(model, feeds)["y"], run(done.model, feeds)["y"])
+    left = [node.op_type for node in done.model.proto.graph.node if node.op_type != "Constant"]
+    return left, [record.what for record in done.rewrites if record.pass_name == generated.NAME]
+
+
+DROPPED = {
+    "added": "mask = Where (seen, zero, closed)\n y = Add (x, mask)",
+    "added first": "mask = Where (seen, zero, closed)\n y = Add (mask, x)",
+    "taken away": "mask = Where (seen, zero, closed)\n y = Sub (x, mask)",
+    "factor": "mask = Where (seen, one, zero)\n y = Mul (mask, x)",
+    "divisor": "mask = Where (seen, one, zero)\n y = Div (x, mask)",
+    "of a condition": "positive = Greater (x, zero)\n both = And (seen, positive)\n y = Where (both, x, zero)",
+}
+
+
+@pytest.mark.parametrize("form", DROPPED)
+def test_a_mask_that_masks_nothing_is_dropped(tmp_path: Path, form: str) -> None:
+    behind = (
+        DROPPED[form] if form == "of a condition" else f"{DROPPED[form].replace('y =', 'z =')}\n y = Abs (z)"
+    )
+    left, what = rewritten(model_of(tmp_path, MASK + behind))
+    assert left == (["Greater", "Where"] if form == "of a condition" else ["Abs"])
+    assert what == ["a constant: it changes nothing where it is read"]
+
+
+KEPT = {
+    "positions": "row = Range (start, end, one)\n column = Unsqueeze (row, last)\n grid = Add (row, column)\n"
+    " g = Unsqueeze (grid, first)\n z = Mul (x, g)\n y = Abs (z)",
+    "no neutral place": "mask = Where (seen, zero, closed)\n z = Sub (mask, x)\n y = Abs (z)",
+    "another number": "mask = Where (seen, half, closed)\n z = Add (x, mask)\n y = Abs (z)",
+    "an output": "mask = Where (seen, zero, closed)\n y = Add (x, mask)",
+}
+
+
+@pytest.mark.parametrize("form", KEPT)
+def test_other_values_become_constants(tmp_path: Path, form: str) -> None:
+    left, what = rewritten(model_of(tmp_path, ("" if form == "positions" else MASK) + KEPT[form]))
+    assert len(left) == (1 if form == "an output" else 2)
+    assert what == ["a constant: computed"]
+
+
+def test_a_mask_that_widens_its_other_input_stays(tmp_path: Path) -> None:
+    body = f"{MASK} mask = Where (seen, zero, closed)\n row = ReduceMax <keepdims = 1> (x, last)\n y = Add (row, mask)"
+    left, what = rewritten(model_of(tmp_path, body))
+    assert left == ["ReduceMax", "Add"]
+    assert what == ["a constant: computed"]
+
+
+def test_of_a_size_that_varies_nothing_is_generated(tmp_path: Path) -> None:
+    body = "s = Shape (x)\n m = ConstantOfShape (s)\n z = Add (x, m)\n y = Abs (z)"
+    left, what = rewritten(model_of(tmp_path, body, "n"))
+    assert left == ["Shape", "ConstantOfShape", "Add", "Abs"]
+    assert not what
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MOST_KEPT", 6399), ("MOST_COMPUTED", 6000)])
+def test_what_is_too_large_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(generated, limit, most)
+    left, what = rewritten(model_of(tmp_path, KEPT["positions"]))
+    assert left.count("Add") == 1
+    assert not what
