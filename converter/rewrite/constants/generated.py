@@ -1,11 +1,14 @@
-"""Folds large masks and positions that small constants generate.
+"""Folds large values that follow from constants alone: masks, positions, a layer whose inputs are all weights.
 
 Exporters write them as operators even for images of a fixed size: DETR's mask of pixels, from ones, and the sines of its
-positions. A mask that is zero everywhere is not added then. fold.py folds what is small, for rules to read.
+positions. A mask that is zero everywhere is not added then. The first self-attention of DETR's decoder is that of queries
+that are weights. fold.py folds what is small, for rules to read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -22,11 +25,29 @@ NAME = "generated-constants"
 MOST_KEPT = 2**20
 """Elements of a value that becomes a weight."""
 
-MOST_COMPUTED = 2**25
-"""Elements of all values that are computed to find out; less than a second."""
+MOST_COMPUTED = 2**32
+"""Operations, to find the values out: elements, and multiplications of products. onnxruntime takes about a second."""
+
+_PRODUCTS = ("Gemm", "MatMul")
 
 _NEUTRAL = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1, (1,)), "And": (1, (0, 1))}
 """By operator, the number that changes nothing, and the inputs where it does not; of And, true."""
+
+
+@dataclass(frozen=True)
+class _Generated:
+    """A node whose result follows from constants alone.
+
+    worth: whether it is made of small constants, or by a product: TensorRT itself moves and scales weights.
+    """
+
+    node: Node
+    small: bool
+    product: bool
+
+    @property
+    def worth(self) -> bool:
+        return self.small or self.product
 
 
 def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
@@ -35,16 +56,17 @@ def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
     What is small has been folded before.
     """
     scope = graph.root
-    nodes = _generating(scope)
-    ends = [name for name in nodes if _elements(scope, name) > LIMIT and _read_beside(graph, name, nodes)]
-    values = computed_values(scope, [node.proto for node in nodes.values()], ends) if ends else None
+    found = dict(_generated(scope))
+    ends = [name for name, it in found.items() if it.worth and _is_end(graph, name, found)]
+    needed, ends = _needed(scope, found, ends)
+    values = computed_values(scope, [node.proto for node in needed], ends) if ends else None
     records = []
     gone: list[Node] = []
     for name, array in (values or {}).items():
-        readers = [*graph.readers_of(name)]
-        left = [_left_as_it_is(node, name, array) for node in readers]
-        if all(left):
-            for node, other in zip(readers, left, strict=True):
+        maker, readers = found[name].node, [*graph.readers_of(name)]
+        others = [_unchanged(node, name, array) for node in readers]
+        if all(others):
+            for node, other in zip(readers, others, strict=True):
                 _read_instead(graph, node.outputs[0], other)
             gone += readers
             what = "it changes nothing where it is read"
@@ -53,10 +75,8 @@ def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
             what = "computed"
         else:
             continue
-        gone.append(nodes[name])
-        records.append(
-            Rewrite(graph.unique_name(nodes[name]), nodes[name].op_type, NAME, f"a constant: {what}")
-        )
+        gone.append(maker)
+        records.append(Rewrite(graph.unique_name(maker), maker.op_type, NAME, f"a constant: {what}"))
     for node in gone:
         scope.leave(node)
     scope.replace(dict.fromkeys(gone, ()))
@@ -65,10 +85,9 @@ def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
     return tuple(records)
 
 
-def _generating(scope: Scope) -> dict[str, Node]:
-    """By result, in order, the nodes that compute from small constants alone."""
-    nodes: dict[str, Node] = {}
-    left = MOST_COMPUTED
+def _generated(scope: Scope) -> Iterator[tuple[str, _Generated]]:
+    """By their results, in order."""
+    found: dict[str, _Generated] = {}
     for node in scope.nodes:
         if (
             node.domain
@@ -78,20 +97,14 @@ def _generating(scope: Scope) -> dict[str, Node]:
             or not node.inputs
         ):
             continue
-        if not all(name in nodes or _is_small(scope, name) for name in node.inputs if name):
-            continue
-        size = _elements(scope, node.outputs[0])
-        if 0 <= size <= left and node.outputs[0] not in scope.outputs:
-            left -= size
-            nodes[node.outputs[0]] = node
-    return nodes
-
-
-def _is_small(scope: Scope, name: str) -> bool:
-    tensor = scope.tensors.get(name)
-    known = scope.is_constant(name) if tensor is None else tensor.data_type != TensorProto.STRING
-    size = _elements(scope, name) if tensor is None else prod(tensor.dims)
-    return known and 0 <= size <= LIMIT
+        before = [found[name] for name in node.inputs if name in found]
+        weights = [name for name in node.inputs if name and name not in found]
+        known = all(scope.is_constant(name) for name in weights) and _elements(scope, node.outputs[0]) >= 0
+        if known and node.outputs[0] not in scope.outputs:
+            small = all(it.small for it in before) and all(_elements(scope, n) <= LIMIT for n in weights)
+            product = node.op_type in _PRODUCTS or any(it.product for it in before)
+            found[node.outputs[0]] = _Generated(node, small, product)
+            yield node.outputs[0], found[node.outputs[0]]
 
 
 def _elements(scope: Scope, name: str) -> int:
@@ -102,12 +115,40 @@ def _elements(scope: Scope, name: str) -> int:
     return prod(fixed) if known else -1
 
 
-def _read_beside(graph: Graph, name: str, nodes: dict[str, Node]) -> bool:
-    return any(nodes.get(node.outputs[0]) is not node for node in graph.readers_of(name))
+def _is_end(graph: Graph, name: str, found: Mapping[str, _Generated]) -> bool:
+    """Whether the value is large, and read by a node of which the result does not follow from constants."""
+    beside = (node for node in graph.readers_of(name) if node.outputs[0] not in found)
+    return _elements(graph.root, name) > LIMIT and any(beside)
 
 
-def _left_as_it_is(node: Node, name: str, array: np.ndarray) -> str:
-    """The other input, if that is what the node makes with this one; "" if not."""
+def _needed(scope: Scope, found: Mapping[str, _Generated], ends: list[str]) -> tuple[list[Node], list[str]]:
+    """The nodes that make these values, in order; and the values, without those that take too long."""
+    needed: set[str] = set()
+    taken: list[str] = []
+    left = MOST_COMPUTED
+    for end in ends:
+        queue, more = [end], set[str]()
+        while queue:
+            name = queue.pop()
+            if name in found and name not in needed and name not in more:
+                more.add(name)
+                queue.extend(found[name].node.inputs)
+        cost = sum(_cost(scope, found[name].node) for name in more)
+        if cost <= left:
+            left -= cost
+            needed |= more
+            taken.append(end)
+    return [it.node for name, it in found.items() if name in needed], taken
+
+
+def _cost(scope: Scope, node: Node) -> int:
+    size = _elements(scope, node.outputs[0])
+    inner = [dim for dim in scope.dims(node.inputs[0]) or () if isinstance(dim, int)]
+    return size * max(inner, default=1) if node.op_type in _PRODUCTS else size
+
+
+def _unchanged(node: Node, name: str, array: np.ndarray) -> str:
+    """The node's other input, if that is what the node makes with this one; "" if not."""
     scope, (result, *_) = node.scope, node.outputs
     number, places = _NEUTRAL.get(node.op_type, (0, ()))
     if node.domain or scope.outer is not None or result in scope.outputs or not array.size:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.converter.rewrite.running import loaded
-from trtsmith.converter.graph.infer import infer_shapes
+from tests.converter.rewrite.precision.networks import network
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.constants import generated
@@ -24,15 +24,18 @@ MASK = """
     """
 
 
+NUMBERS = {"zero": 0, "one": 1, "half": 0.5, "closed": -np.inf, "start": 0, "end": 80}
+SIZES = {"shape": [1, 40, 40], "sizes": [1, 80, 80], "first": [0], "last": [1]}
+CONSTANTS = {
+    **{name: np.array(number, np.float32) for name, number in NUMBERS.items()},
+    **{name: np.array(sizes, np.int64) for name, sizes in SIZES.items()},
+    "w": np.random.default_rng(1).standard_normal((80, 80)).astype(np.float32),
+}
+
+
 def model_of(folder: Path, body: str, size: str = "80") -> Model:
-    text = f"""<ir_version: 8, opset_import: ["" : 18]>
-g (float[1,{size},80] x) => (float[a,b,c] y)
-<float one = {{1}}, float zero = {{0}}, float half = {{0.5}}, float closed = {{-inf}}, int64[3] shape = {{1, 40, 40}},
- int64[3] sizes = {{1, 80, 80}}, float start = {{0}}, float end = {{80}},
- int64[1] last = {{1}}, int64[1] first = {{0}}> {{
-{body}
-}}"""
-    return infer_shapes(loaded(text, folder))
+    used = {name: array for name, array in CONSTANTS.items() if re.search(rf"\b{name}\b", body)}
+    return network(folder, f"(float[1,{size},80] x) => (float[a,b,c] y) {{ {body} }}", used)
 
 
 def rewritten(model: Model, feeds: dict[str, np.ndarray] = FEEDS) -> tuple[list[str], list[str]]:
@@ -93,7 +96,25 @@ def test_of_a_size_that_varies_nothing_is_generated(tmp_path: Path) -> None:
     assert not what
 
 
-@pytest.mark.parametrize(("limit", "most"), [("MOST_KEPT", 6399), ("MOST_COMPUTED", 6000)])
+WEIGHTS = "turned = Transpose (w)\n table = Unsqueeze (turned, first)\n"
+
+
+def test_a_product_of_weights_becomes_a_constant(tmp_path: Path) -> None:
+    model = model_of(tmp_path, WEIGHTS + "p = MatMul (table, w)\n z = Add (x, p)\n y = Abs (z)")
+    left, what = rewritten(model)
+    assert left == ["Add", "Abs"]
+    assert what == ["a constant: computed"]
+
+
+def test_weights_that_are_moved_and_scaled_are_left_to_tensorrt(tmp_path: Path) -> None:
+    left, what = rewritten(
+        model_of(tmp_path, WEIGHTS + "p = Mul (table, half)\n z = Add (x, p)\n y = Abs (z)")
+    )
+    assert left == ["Transpose", "Unsqueeze", "Mul", "Add", "Abs"]
+    assert not what
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MOST_KEPT", 6399), ("MOST_COMPUTED", 12000)])
 def test_what_is_too_large_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
