@@ -192,7 +192,10 @@ class _Network:
             with torch.cuda.graph(graph, stream=self._stream):
                 run()
         held = last[0]
-        return Way(graph.replay, lambda: {str(index): x for index, x in enumerate(held)})
+        # The graph reads the memory of weights and inputs, and does not hold it.
+        return Way(
+            graph.replay, lambda _kept=(module, given): {str(index): x for index, x in enumerate(held)}
+        )
 
     def error(self, way: str, outputs: Mapping[Any, torch.Tensor]) -> float:
         """||y - x|| / ||x|| of the worst output."""

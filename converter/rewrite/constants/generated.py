@@ -16,7 +16,9 @@ from onnx import TensorProto, numpy_helper
 
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.rewrite.constants.quantized_types import QUANTIZED
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.fold import LIMIT, NOT_FOLDED, computed_values
 
@@ -25,10 +27,15 @@ NAME = "generated-constants"
 MOST_KEPT = 2**20
 """Elements of a value that becomes a weight."""
 
+_BROADCAST = frozenset(op_types("Add And Div Equal Greater Less Max Min Mul Or Pow Sub Where"))
+
 MOST_COMPUTED = 2**32
 """Operations, to find the values out: elements, and multiplications of products. onnxruntime takes about a second."""
 
 _PRODUCTS = ("Gemm", "MatMul")
+
+_UNKNOWN = {0, TensorProto.STRING, *QUANTIZED}
+"""Types of which nothing is computed here: quantized constants are fold_moves' business."""
 
 _NEUTRAL = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1, (1,)), "And": (1, (0, 1))}
 """By operator, the number that changes nothing, and the inputs where it does not; of And, true."""
@@ -38,16 +45,17 @@ _NEUTRAL = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1,
 class _Generated:
     """A node whose result follows from constants alone.
 
-    worth: whether it is made of small constants, or by a product: TensorRT itself moves and scales weights.
+    small: whether no weight is part of it. made: whether a product, a choice or copies are.
+    worth: TensorRT itself moves and scales weights.
     """
 
     node: Node
     small: bool
-    product: bool
+    made: bool
 
     @property
     def worth(self) -> bool:
-        return self.small or self.product
+        return self.small or self.made
 
 
 def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
@@ -64,6 +72,8 @@ def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
     gone: list[Node] = []
     for name, array in (values or {}).items():
         maker, readers = found[name].node, [*graph.readers_of(name)]
+        if all(_is_broadcast(node, name) for node in readers):
+            array = _without_copies(array)
         others = [_unchanged(node, name, array) for node in readers]
         if all(others):
             for node, other in zip(readers, others, strict=True):
@@ -89,29 +99,30 @@ def _generated(scope: Scope) -> Iterator[tuple[str, _Generated]]:
     """By their results, in order."""
     found: dict[str, _Generated] = {}
     for node in scope.nodes:
-        if (
-            node.domain
-            or node.scopes
-            or node.op_type in NOT_FOLDED
-            or len(node.outputs) != 1
-            or not node.inputs
-        ):
+        apart = node.domain or node.scopes or node.op_type in NOT_FOLDED
+        if apart or len(node.outputs) != 1 or not node.inputs:
             continue
         before = [found[name] for name in node.inputs if name in found]
         weights = [name for name in node.inputs if name and name not in found]
         known = all(scope.is_constant(name) for name in weights) and _elements(scope, node.outputs[0]) >= 0
         if known and node.outputs[0] not in scope.outputs:
-            small = all(it.small for it in before) and all(_elements(scope, n) <= LIMIT for n in weights)
-            product = node.op_type in _PRODUCTS or any(it.product for it in before)
-            found[node.outputs[0]] = _Generated(node, small, product)
+            small = all(it.small for it in before) and not any(_is_weight(scope, name) for name in weights)
+            made = node.op_type in (*_PRODUCTS, "Expand", "Gather", "Tile") or any(it.made for it in before)
+            found[node.outputs[0]] = _Generated(node, small, made)
             yield node.outputs[0], found[node.outputs[0]]
+
+
+def _is_weight(scope: Scope, name: str) -> bool:
+    """Whether a constant is large, and no mask or index."""
+    small = 0 <= _elements(scope, name) <= LIMIT
+    return not small and scope.elem_type(name) not in (TensorProto.BOOL, TensorProto.INT64)
 
 
 def _elements(scope: Scope, name: str) -> int:
     """-1: not known."""
     dims, kind = scope.dims(name), scope.elem_type(name)
     fixed = [dim for dim in dims or () if isinstance(dim, int)]
-    known = dims is not None and len(fixed) == len(dims) and kind not in (0, TensorProto.STRING)
+    known = dims is not None and len(fixed) == len(dims) and kind not in _UNKNOWN
     return prod(fixed) if known else -1
 
 
@@ -147,16 +158,29 @@ def _cost(scope: Scope, node: Node) -> int:
     return size * max(inner, default=1) if node.op_type in _PRODUCTS else size
 
 
+def _is_broadcast(node: Node, name: str) -> bool:
+    """Whether the node makes the same of this input where axes along which it repeats are of size 1."""
+    result = node.scope.dims(node.outputs[0])
+    others = (other for other in node.inputs if other != name)
+    whole = result is not None and any(node.scope.dims(other) == result for other in others)
+    return node.op_type in _BROADCAST and not node.domain and whole
+
+
+def _without_copies(array: np.ndarray) -> np.ndarray:
+    """Of size 1 along the axes along which it repeats."""
+    for axis in range(array.ndim if array.size else 0):
+        first = array.take([0], axis)
+        array = first if (array == first).all() else array
+    return array
+
+
 def _unchanged(node: Node, name: str, array: np.ndarray) -> str:
     """The node's other input, if that is what the node makes with this one; "" if not."""
     scope, (result, *_) = node.scope, node.outputs
     number, places = _NEUTRAL.get(node.op_type, (0, ()))
-    if node.domain or scope.outer is not None or result in scope.outputs or not array.size:
-        return ""
     place = node.inputs.index(name)
-    other = node.inputs[1 - place] if place in places else ""
-    same = other and scope.dims(other) == scope.dims(result) is not None
-    return other if same and bool((array == number).all()) else ""
+    usual = _is_broadcast(node, name) and scope.outer is None and result not in scope.outputs
+    return node.inputs[1 - place] if usual and place in places and bool((array == number).all()) else ""
 
 
 def _read_instead(graph: Graph, name: str, other: str) -> None:

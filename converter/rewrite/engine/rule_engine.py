@@ -79,7 +79,8 @@ def apply_rules(
 ) -> Ruled:
     """Every rule on every node, again and again. Types are inferred, before and afterwards.
 
-    target: the TensorRT that gets the graph, which rules may ask for. fold_more: folds what fold.py does not, once.
+    target: the TensorRT that gets the graph, which rules may ask for. fold_more: folds what fold.py does not,
+    once no rule fires.
     ConversionError, with the rule's name, if rules still fire after `rounds` rounds or one breaks its contract.
     """
     table: dict[tuple[str, str], list[NodeRule]] = defaultdict(list)
@@ -93,15 +94,17 @@ def apply_rules(
     ledger: dict[str, _NodeHistory] = {}  # by name of the original node
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
     folded: tuple[Rewrite, ...] = ()
-    for index in range(rounds):
+    for _ in range(rounds):
         fold_and_infer(graph)
-        if index == 0 and fold_more is not None:
-            folded = fold_more(graph)
-            before = None if folded else before
         if ledger:
             graph.folded.clear()  # the graph that TensorRT gets has them as constants now
         step = _Round(graph, table, target, ledger, origin)
         step.run()
+        if not step.fired and fold_more is not None:
+            folded, fold_more = fold_more(graph), None
+            if folded:
+                before = None
+                continue
         if not step.fired:
             changed = bool(before is None or step.declined or _folded_away(before, graph, table, target))
             if before is not None and not changed and graph.changed_since(before):

@@ -4,6 +4,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.matrices.gated_bias import gated_bias_rule
 from trtsmith.converter.rewrite.rules.matrices.guarded_softmax import guarded_softmax_rule
 from trtsmith.converter.rewrite.rules.matrices.integer_products import integer_products_rule
+from trtsmith.converter.rewrite.rules.matrices.masked_softmax import masked_softmax_rule
 from trtsmith.converter.rewrite.rules.matrices.matrix_functions import (
     determinant_rule,
     dynamic_eye_rule,
@@ -18,5 +19,6 @@ RULES: tuple[NodeRule, ...] = (
     dynamic_eye_rule,
     upper_triangle_rule,
     guarded_softmax_rule,
+    masked_softmax_rule,
     gated_bias_rule,
 )

@@ -49,7 +49,7 @@ def guarded_softmax_rule(node: NodeView) -> Replacement | None:
     if guard is None or softmax is None:
         return None
     open_rows = _has_open_rows(softmax, 0)
-    mask = None if open_rows or len(behind) > 1 else _mask(softmax)
+    mask = None if open_rows or len(behind) > 1 else added_mask(softmax)
     w = Writer(node)
     value = w.value(softmax.output(0))
     if not open_rows and mask is None:
@@ -78,7 +78,7 @@ def _guarded(guard: NodeView) -> NodeView | None:
     return softmax if last and guard.dtype(2) == "float32" and not instead.any() else None
 
 
-def _mask(softmax: NodeView) -> str | None:
+def added_mask(softmax: NodeView) -> str | None:
     """The mask that is added to a product, by which alone a row of these scores can be without a number."""
     added = softmax.maker(0)
     if added is None or not added.is_a("Add"):

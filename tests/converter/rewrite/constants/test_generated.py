@@ -25,7 +25,7 @@ MASK = """
 
 
 NUMBERS = {"zero": 0, "one": 1, "half": 0.5, "closed": -np.inf, "start": 0, "end": 80}
-SIZES = {"shape": [1, 40, 40], "sizes": [1, 80, 80], "first": [0], "last": [1]}
+SIZES = {"shape": [1, 40, 40], "sizes": [1, 80, 80], "first": [0], "last": [1], "whole": [1, 80]}
 CONSTANTS = {
     **{name: np.array(number, np.float32) for name, number in NUMBERS.items()},
     **{name: np.array(sizes, np.int64) for name, sizes in SIZES.items()},
@@ -87,6 +87,14 @@ def test_a_mask_that_widens_its_other_input_stays(tmp_path: Path) -> None:
     left, what = rewritten(model_of(tmp_path, body))
     assert left == ["ReduceMax", "Add"]
     assert what == ["a constant: computed"]
+
+
+def test_rows_that_repeat_are_kept_once(tmp_path: Path) -> None:
+    body = "rows = Expand (last, whole)\n types = Gather (w, rows)\n z = Add (types, x)\n y = Abs (z)"
+    model = model_of(tmp_path, body)
+    assert rewritten(model) == (["Add", "Abs"], ["a constant: computed"])
+    (types,) = (tensor for tensor in rewrite(model).model.proto.graph.initializer if tensor.name == "types")
+    assert list(types.dims) == [1, 1, 80]
 
 
 def test_of_a_size_that_varies_nothing_is_generated(tmp_path: Path) -> None:

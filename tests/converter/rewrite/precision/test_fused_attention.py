@@ -25,9 +25,6 @@ LOWEST = float(np.finfo(np.float32).min)
 FORMS = {
     "plain": "p = Softmax <axis = -1> (a)",
     "scaled": "s = Mul (a, scale)\n p = Softmax <axis = 3> (s)",
-    "masked": "s = Add (a, mask)\n p = Softmax <axis = -1> (s)",
-    "mask and bias": "b = Add (a, bias)\n s = Add (b, mask)\n p = Softmax <axis = -1> (s)",
-    "a choice": "m = Where (keep, zero, closed)\n s = Add (a, m)\n p = Softmax <axis = -1> (s)",
     "scores chosen": "s = Where (keep, a, closed)\n p = Softmax <axis = -1> (s)",
     "capped": "d = Div (a, scale)\n t = Tanh (d)\n s = Mul (t, scale)\n p = Softmax <axis = -1> (s)",
 }
@@ -54,6 +51,8 @@ def attention(
     return network(folder, body, {**numbers, **arrays})
 
 
+MASKED = "s = Add (a, mask)\n p = Softmax <axis = -1> (s)"
+
 FEEDS = {
     "q": normal(1, 2, 5, 16, seed=2),
     "v": normal(1, 2, 5, 16, seed=3),
@@ -76,21 +75,21 @@ def test_all_of_an_attention_is_in_the_type(tmp_path: Path, fmt: Format, form: s
 @pytest.mark.parametrize("guard", ["IsNaN (p)", "IsNaN (s)"])
 def test_a_guard_against_nan_joins_it(tmp_path: Path, guard: str) -> None:
     behind = f"missing = {guard}\n weights = Where (missing, zero, p)"
-    model = attention(tmp_path, FORMS["masked"], behind, closed=-np.inf)
+    model = attention(tmp_path, FORMS["scores chosen"], behind, closed=-np.inf)
     reduced = reduce_model(model, FP16)
     assert not reduced.report.kept
     assert error_of(reduced.model, model, FEEDS) < 1e-3
 
 
 def test_the_lowest_number_of_a_mask_becomes_the_types(tmp_path: Path) -> None:
-    reduced = reduce_model(attention(tmp_path, FORMS["masked"]), FP16)
-    (mask,) = (t for t in reduced.model.proto.graph.initializer if t.name.startswith("mask"))
-    values = numpy_helper.to_array(mask)
-    assert values.dtype == np.float16 and values.min() == np.float16(-49128) and values.max() == 0
+    reduced = reduce_model(attention(tmp_path, FORMS["scores chosen"]), FP16)
+    (closed,) = (t for t in reduced.model.proto.graph.initializer if t.name.startswith("closed"))
+    values = numpy_helper.to_array(closed)
+    assert values.dtype == np.float16 and values == np.float16(-49128)
 
 
 def test_a_row_that_is_masked_whole_stays_the_mean(tmp_path: Path) -> None:
-    model = attention(tmp_path, FORMS["a choice"])
+    model = attention(tmp_path, FORMS["scores chosen"])
     feeds = {**FEEDS, "keep": np.zeros((5, 5), bool)}
     assert error_of(reduce_model(model, FP16).model, model, feeds) < 1e-3
 
@@ -101,7 +100,8 @@ def test_a_row_that_is_masked_whole_stays_the_mean(tmp_path: Path) -> None:
         ("p = Softmax <axis = 1> (a)", "weights = Identity (p)"),
         ("n = Relu (a)\n p = Softmax <axis = -1> (n)", "weights = Identity (p)"),
         ("p = Softmax <axis = -1> (a)", "weights = Sqrt (p)"),
-        ("s = Sub (a, high)\n p = Softmax <axis = -1> (s)", "weights = Identity (p)"),
+        (MASKED, "weights = Identity (p)"),
+        ("s = Where (keep, a, high)\n p = Softmax <axis = -1> (s)", "weights = Identity (p)"),
     ],
 )
 def test_another_softmax_stays_in_float32(tmp_path: Path, scores: str, behind: str) -> None:
@@ -110,39 +110,6 @@ def test_another_softmax_stays_in_float32(tmp_path: Path, scores: str, behind: s
 
 
 def test_scores_out_of_range_keep_it_in_float32(tmp_path: Path) -> None:
-    model = attention(tmp_path, FORMS["masked"])
-    reduced = reduce_model(model, FP16, seen={"a": 5e4, "s": 3.4e38})
+    reduced = reduce_model(attention(tmp_path, FORMS["scores chosen"]), FP16, seen={"a": 7e4, "s": 3.4e38})
     assert made_in(reduced.model)["second"] == T.FLOAT16
-    assert {"Softmax", "Add"} <= {kept.op_type for kept in reduced.report.kept}
-
-
-def test_a_mask_that_is_an_input_is_asked_for_its_range(tmp_path: Path) -> None:
-    """Nobody knows whether it has -3.4e38, which a Cast would make infinite: a row masked whole would have no numbers."""
-    body = """(float[1,5,16] q, float[1,5,5] mask) => (float[1,5,16] y) {
-        kt = Transpose <perm = [0, 2, 1]> (q)
-        a = MatMul (q, kt)
-        s = Add (a, mask)
-        p = Softmax <axis = -1> (s)
-        y = MatMul (p, q) }"""
-    model = network(tmp_path, body)
-    unseen, small, large = (
-        [kept.op_type for kept in reduce_model(model, FP16, seen=seen).report.kept]
-        for seen in ({}, {"mask": 1e4}, {"mask": 3.4e38})
-    )
-    assert unseen == ["Softmax"] and not small and large == ["Add", "Softmax"]
-
-
-@pytest.mark.parametrize(("keys", "kept"), [("512", []), ("513", ["Softmax"]), ("L", ["Softmax"])])
-def test_a_mask_over_many_keys_keeps_it_in_float32(tmp_path: Path, keys: str, kept: list[str]) -> None:
-    """TensorRT-RTX 1.6.1 computes fused attention of 1,370 keys wrong if it has a mask, and right without one."""
-    body = f"""(float[1,5,16] q, float[1,16,{keys}] k, float[1,{keys},16] v, bool[1,5,{keys}] keep) => (float[1,5,16] y) {{
-        a = MatMul (q, k)
-        m = Where (keep, zero, closed)
-        s = Add (a, m)
-        p = Softmax <axis = -1> (s)
-        y = MatMul (p, v) }}"""
-    numbers = {"zero": np.float32(0), "closed": np.float32(-np.inf)}
-    model = network(tmp_path, body, numbers)
-    assert [one.op_type for one in reduce_model(model, FP16).report.kept] == kept
-    plain = network(tmp_path, body.replace("Softmax <axis = -1> (s)", "Softmax <axis = -1> (a)"), numbers)
-    assert not reduce_model(plain, FP16).report.kept
+    assert "Softmax" in {kept.op_type for kept in reduced.report.kept}
