@@ -63,8 +63,7 @@ def _narrowed(node: NodeView) -> Replacement | None:
         maker = maker.maker(0)
     w = Writer(node)
     sizes = _sizes(maker, w) if maker is not None and (maker.rank(0) or _MOST + 1) <= _MOST else None
-    target = None if sizes is None else _target(node, w, [sizes[p] for p in perm])
-    if maker is None or sizes is None or target is None:
+    if maker is None or sizes is None:
         return None
     data = w.value(maker.input(0))
     for one in reversed(functions):
@@ -72,7 +71,7 @@ def _narrowed(node: NodeView) -> Replacement | None:
         data = w.write(one.op_type, data, *w.inputs(*one.inputs[1:]), **given)
     kept = [axis for axis, size in enumerate(sizes) if size != 1]
     data = _transposed(w, data, [sizes[axis] for axis in kept], [kept.index(p) for p in perm if p in kept])
-    result = w.Reshape(data, target, **node.own("allowzero"))
+    result = w.Reshape(data, _target(node, w, [sizes[p] for p in perm]), **node.own("allowzero"))
     return Replacement(w.finish(result), f"Transpose of {len(perm)} axes as one of at most {_MOST}")
 
 
@@ -112,7 +111,7 @@ def _sizes(maker: NodeView, w: Writer) -> list[Size] | None:
     return sizes
 
 
-def _target(node: NodeView, w: Writer, sizes: Sequence[Size]) -> Value | None:
+def _target(node: NodeView, w: Writer, sizes: Sequence[Size]) -> Value | list[int]:
     """The sizes of the last Reshape, with none that are copied from an axis."""
     target = node.constant(1)
     if target is None or 0 not in target or node.attributes.get("allowzero", 0):

@@ -161,11 +161,11 @@ def _retold(node: NodeView) -> Replacement | None:
         )
         for number, way in enumerate(("forward", "reverse"))
     ]
-    results = [
+    joined = [
         w.Concat(*both, axis=first + (index == 0)) if used[index] else both[0]
         for index, both in enumerate(zip(*parts, strict=True))
     ]
-    return Replacement(w.finish(*results), f"{node.op_type} for each direction")
+    return Replacement(w.finish(*joined), f"{node.op_type} for each direction")
 
 
 def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:
