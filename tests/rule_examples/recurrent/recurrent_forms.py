@@ -25,6 +25,37 @@ _EXAMPLES = (
         reference=True,  # onnxruntime wants it
         rtol=1e-4,
     ),
+    Example(
+        "directions with other activations, all inputs, all outputs",
+        """<ir_version: 8, opset_import: ["" : 14]>
+        g (float[T, 2, 4] x, float[2, 12, 4] w, float[2, 12, 3] r, float[2, 24] b, int32[2] lens, float[2, 2, 3] h0,
+            float[2, 2, 3] c0, float[2, 9] p) => (float[T, 2, 2, 3] y, float[2, 2, 3] h, float[2, 2, 3] c) {
+            y, h, c = LSTM <hidden_size = 3, direction = "bidirectional", clip = 0.7, activation_alpha = [0.3, 0.1, 0.6],
+                activations = ["HardSigmoid", "Tanh", "LeakyRelu", "Sigmoid", "tanh", "Elu"]> (x, w, r, b, lens, h0, c0, p)
+        }""",
+        feeds={
+            "lens": np.array([5, 2], np.int32),
+            "x": np.linspace(-1, 1, 40, dtype=np.float32).reshape(5, 2, 4),
+        },
+        rtol=1e-4,
+    ),
+    Example(
+        "directions with other factors, the last state alone",
+        """<ir_version: 8, opset_import: ["" : 7]>
+        g (float[5, 2, 4] x, float[2, 9, 4] w, float[2, 9, 3] r) => (float[2, 2, 3] h) {
+            , h = GRU <hidden_size = 3, direction = "bidirectional", activation_beta = [0.4],
+                activations = ["HardSigmoid", "Tanh", "HardSigmoid", "Tanh"]> (x, w, r)
+        }""",
+        rtol=1e-4,
+    ),
+    Example(
+        "activations in lower case, backwards",
+        """<ir_version: 8, opset_import: ["" : 22]>
+        g (float[5, 2, 4] x, float[1, 9, 4] w, float[1, 9, 3] r) => (float[5, 1, 2, 3] y) {
+            y = GRU <hidden_size = 3, direction = "reverse", activations = ["hardsigmoid", "tanh"]> (x, w, r)
+        }""",
+        rtol=1e-4,
+    ),
     *(
         Example(
             f"{op_type}, batch first",

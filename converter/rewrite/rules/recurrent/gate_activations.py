@@ -6,8 +6,11 @@ one after the other, each by the next activation that has such a factor, as onnx
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
@@ -19,6 +22,25 @@ _ALPHA = frozenset(
     {"affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu"},
 )
 _BETA = frozenset({"affine", "hardsigmoid", "scaledtanh"})
+NAMES = {
+    name.lower(): name
+    for name in (
+        *(
+            "Affine",
+            "Elu",
+            "HardSigmoid",
+            "LeakyRelu",
+            "Relu",
+            "ScaledTanh",
+            "Sigmoid",
+            "Softplus",
+            "Softsign",
+        ),
+        *("Tanh", "ThresholdedRelu"),
+    )
+}
+"""As ONNX writes them, and TensorRT reads them alone."""
+
 _DEFAULTS = {"leakyrelu": (0.01, 0.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0)}
 """alpha and beta where the attributes hold no more; 0 for the others."""
 
@@ -44,10 +66,21 @@ def activations(
     found = []
     for name in names:
         alpha, beta = _DEFAULTS.get(name, (0.0, 0.0))
-        alpha = float(next(alphas, alpha)) if name in _ALPHA else 0.0
-        beta = float(next(betas, beta)) if name in _BETA else 0.0
+        alpha = float(np.float32(next(alphas, alpha))) if name in _ALPHA else 0.0
+        beta = float(np.float32(next(betas, beta))) if name in _BETA else 0.0
         found.append(Activation(name, alpha, beta))
     return [tuple(found[i : i + len(default)]) for i in range(0, len(found), len(default))]
+
+
+def attributes_of(functions: Iterable[Activation]) -> dict[str, Any]:
+    """The attributes that tell these activations, with all of their factors."""
+    told = list(functions)
+    given = {
+        "activations": [NAMES[one.name] for one in told],
+        "activation_alpha": [one.alpha for one in told if one.name in _ALPHA],
+        "activation_beta": [one.beta for one in told if one.name in _BETA],
+    }
+    return {name: values for name, values in given.items() if values}
 
 
 def activated(w: Writer, value: Value, each: Sequence[Activation]) -> Value:

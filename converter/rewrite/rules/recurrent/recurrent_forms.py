@@ -3,6 +3,8 @@
 - sequence_lens with float16 or bfloat16: its parser masks in float32, and the types clash; the layer runs in float32;
 - GRU in bfloat16, for the same kind of reason;
 - no hidden_size: it is read off the weights;
+- two directions with other activations or factors: its parser wants them the same; a layer for each direction;
+- names of activations in another case, which onnxruntime reads;
 - layout = 1 (the batch first): TensorRT-RTX 1.6.1 ignores it and takes the batch for the sequence (seen on an H200), so
   that transposes go around a layer with the sequence first;
 - a batch of one and hidden_size 2 to 6: engines of LSTM and GRU never end for sequences of three and more (seen with
@@ -14,12 +16,18 @@ An activation Affine and LSTM's input_forget have no form that TensorRT takes.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.rules.recurrent.gate_activations import activations, attributes_of
 from trtsmith.converter.rewrite.target import Fault
 
 _SEQUENCE_LENS = 4
 _STATES = (5, 6)
+_TOLD = ("activations", "activation_alpha", "activation_beta")
+_DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+
 _HANGS = range(2, 7)
 """Of hidden_size, beside a batch of one."""
 
@@ -46,7 +54,7 @@ _ALONE = Fault(
 @node_rule("recurrent", "GRU", "LSTM", "RNN", partly=(*_BATCH_FIRST, _ALONE))
 def recurrent_rule(node: NodeView) -> Replacement | Refusal | None:
     """LSTM, GRU and RNN in the forms that TensorRT takes."""
-    if "Affine" in (node.attributes.get("activations") or ()):
+    if "affine" in (name.lower() for name in node.attributes.get("activations") or ()):
         return Refusal(
             f"{node.op_type} with the activation Affine",
             "Sigmoid, Tanh, Relu, HardSigmoid, Softsign, Softplus, Elu, LeakyRelu, ScaledTanh or ThresholdedRelu",
@@ -58,6 +66,9 @@ def recurrent_rule(node: NodeView) -> Replacement | Refusal | None:
             "input_forget = 0",
             "export the recurrence as a Scan or Loop of plain operators",
         )
+    retold = _retold(node)
+    if retold is not None:
+        return retold
     dtype = node.dtype(0)
     narrow = dtype in ("float16", "bfloat16") and bool(node.input(_SEQUENCE_LENS))
     narrow |= dtype == "bfloat16" and node.op_type == "GRU"
@@ -114,6 +125,47 @@ def recurrent_rule(node: NodeView) -> Replacement | Refusal | None:
         *((node.because([_ALONE], "a copy of it goes along"),) if alone else ()),
     )
     return Replacement(w.finish(*results), f"{node.op_type} {', '.join(what)}", notes, numerics)
+
+
+def _retold(node: NodeView) -> Replacement | None:
+    """With names as TensorRT reads them, and a node for each direction if their activations differ."""
+    names, direction = node.attributes.get("activations"), node.attributes.get("direction", "forward")
+    found = activations(node, _DEFAULTS[node.op_type], 2 if direction == "bidirectional" else 1)
+    if not names or found is None:
+        return None
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute if a.name not in _TOLD}
+    used = [bool(name) and node.used(index) for index, name in enumerate(node.outputs)]
+    w = Writer(node)
+    if len(set(found)) == 1:
+        told = attributes_of(chain(*found))
+        if told["activations"] == names:
+            return None
+        results = w.write(node.op_type, *w.x, outputs=used, **given, **told)
+        return Replacement(w.finish(*results), f"{node.op_type} with activations as ONNX writes them")
+    first = 1 if node.attributes.get("layout", 0) else 0
+    inputs = [
+        [value] * 2
+        if not name or index in (0, _SEQUENCE_LENS)
+        else w.split(value, [1, 1], first if index in _STATES else 0)
+        for index, (name, value) in enumerate(zip(node.inputs, w.x, strict=True))
+    ]
+    parts = [
+        list(
+            w.write(
+                node.op_type,
+                *(values[number] for values in inputs),
+                outputs=used,
+                **given | {"direction": way},
+                **attributes_of(found[number]),
+            )
+        )
+        for number, way in enumerate(("forward", "reverse"))
+    ]
+    joined = [
+        w.Concat(*both, axis=first + (index == 0)) if used[index] else both[0]
+        for index, both in enumerate(zip(*parts, strict=True))
+    ]
+    return Replacement(w.finish(*joined), f"{node.op_type} for each direction")
 
 
 def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:

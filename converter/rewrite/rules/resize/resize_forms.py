@@ -90,7 +90,7 @@ class DynamicAxis:
             "floor": lambda: w.Floor(x),
             "ceil": lambda: w.Ceil(x),
         }[s.nearest]()
-        return w.Cast(self._inside(rounded), to="int64")
+        return self._inside(rounded)
 
     def _whole_index(self, s: Sampling, over: Value, under: Value) -> Value:
         """The coordinate as a quotient of whole numbers, rounded by a division of whole numbers."""
@@ -146,7 +146,7 @@ class DynamicAxis:
             total = w.Sum(*weights)
             total = w.Where(w.Equal(total, self._one(0.0)), self._one(1.0), total)
             weights = [w.Div(weight, total) for weight in weights]
-        return [(w.Cast(self._inside(p), to="int64"), v) for p, v in zip(spots, weights, strict=True)]
+        return [(self._inside(p), v) for p, v in zip(spots, weights, strict=True)]
 
     def matrix(self, s: Sampling, x: Value) -> tuple[Value, Value]:
         """The inputs that count with antialiasing, edges repeated (int64[n]), and their weights (float32[out, n])."""
@@ -161,7 +161,7 @@ class DynamicAxis:
             weight = w.Mul(weight, w.Unsqueeze(self._is_inside(spots), axes=[0]))
         total = w.reduce("ReduceSum", weight, [1])
         total = w.Where(w.Equal(total, self._one(0.0)), self._one(1.0), total)
-        return w.Cast(self._inside(spots), to="int64"), w.Div(weight, total)
+        return self._inside(spots), w.Div(weight, total)
 
     def outside(self, x: Value) -> Value:
         """Whether a coordinate is beyond the input, bool[out]."""
@@ -170,7 +170,8 @@ class DynamicAxis:
 
     def _inside(self, spots: Value) -> Value:
         w = self.w
-        return w.Min(w.Max(spots, self._one(0.0)), w.Cast(self.last, to="float32"))
+        index = w.Cast(w.Max(spots, self._one(0.0)), to="int64")
+        return w.Where(w.Less(index, self.last), index, self.last)
 
     def _is_inside(self, spots: Value) -> Value:
         return self.w.Cast(self.w.Not(self.outside(spots)), to="float32")
@@ -300,6 +301,12 @@ def resize_rule(node: NodeView) -> Replacement | Refusal | None:
     )
     if not refused:
         return _whole_sizes(node)
+    return axis_by_axis(node)
+
+
+def axis_by_axis(node: NodeView) -> Replacement | Refusal:
+    """A Resize of opset 11 or later as gathers and products."""
+    s, dtype, given = sampling(node), node.dtype(0), node.attributes
     if s.mode != "nearest" and dtype not in FLOATS:
         return Refusal(
             f"interpolation of {dtype or 'an unknown type'}: ONNX does not define how it rounds",

@@ -8,6 +8,7 @@ from trtsmith.converter.rewrite.rules.selection.non_max_suppression import (
     non_max_suppression_rule,
 )
 from trtsmith.converter.rewrite.rules.selection.non_zero import non_zero_plugin_rule, non_zero_rule
+from trtsmith.converter.rewrite.rules.selection.one_hot import dynamic_hardmax_rule, dynamic_one_hot_rule
 from trtsmith.converter.rewrite.rules.selection.unique import unique_plugin_rule, unique_rule
 
 RULES: tuple[NodeRule, ...] = (
@@ -20,4 +21,6 @@ RULES: tuple[NodeRule, ...] = (
     non_max_suppression_rule,
     non_zero_plugin_rule,
     non_max_suppression_plugin_rule,
+    dynamic_one_hot_rule,
+    dynamic_hardmax_rule,
 )

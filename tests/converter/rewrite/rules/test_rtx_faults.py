@@ -20,6 +20,7 @@ from trtsmith.converter.rewrite.rules.reductions.half_means import half_means_ru
 from trtsmith.converter.rewrite.rules.reductions.log_sums import log_sums_rule
 from trtsmith.converter.rewrite.rules.reductions.short_reductions import short_reductions_rule
 from trtsmith.converter.rewrite.rules.resize.grid_sample import grid_sample_ranks_rule
+from trtsmith.converter.rewrite.rules.resize.resize_behind_loops import resize_behind_loops_rule
 from trtsmith.converter.rewrite.target import RTX
 
 CONSTANTS = {
@@ -45,6 +46,11 @@ CONSTANTS = {
     "fewer_channels": np.array([0, 1, 5, 6]),
     "copied_tokens": np.array([0, 5, 0, 1]),
     "turned_map": np.array([6, 5, 1, -1]),
+    "third": np.array([2]),
+    "longer": np.array([1, 1, 2], np.float32),
+    "longer_images": np.array([1, 1, 1, 2], np.float32),
+    "more_images": np.array([2, 1, 2, 2], np.float32),
+    "more_channels": np.array([1, 2, 1, 2], np.float32),
 }
 
 
@@ -69,6 +75,11 @@ PADS5, PADS3 = "pads = [2, 2, 2, 2]", "pads = [1, 1, 1, 1]"
 WIDE_AND_NARROW = f"a = Conv <group = 4, {PADS5}> (x, k5) y = Conv <group = 4, {PADS3}> (a, k3)"
 GATE = "(float[5, 6] x, float[5, 6] z) => (float[5, 6] y)"
 TOKENS = "({0}[k, 6, 5] x, int64[1] n) => ({0}[a, b, c, d] y)"
+LSTM = "(float[{}, 2, 4] x, float[1, 12, 4] wi, float[1, 12, 3] wr) => (float[{}] y)"
+STATES = (
+    "h = LSTM <hidden_size = 3> (x, wi, wr) q = Squeeze (h, second) t = Transpose <perm = [1, 2, 0]> (q) "
+)
+MAPS = STATES + "v = Unsqueeze (t, third) "
 GRID = "(float{} x, float[1, 3, 4, 2] g) => (float[1, 2, 3, 4] y)"
 
 Bodies = tuple[str, ...]
@@ -201,6 +212,23 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
         ("u = Unsqueeze (x, first) y = GridSample (u, g)", "k = Unsqueeze (x, first) u = Relu (k) y = GridSample (u, g)"),
         (),
     ),
+    (
+        resize_behind_loops_rule,
+        LSTM.format("T", "a, b, c"),
+        (STATES + "y = Resize (t, , longer)", STATES + "k = Relu (t) y = Resize (k, , longer)"),
+        # beside the LSTM, and not behind it
+        (STATES + "k = Transpose <perm = [1, 2, 0]> (x) z = Resize (k, , longer) y = Concat <axis = 1> (z, z)",),
+    ),
+    (
+        resize_behind_loops_rule,
+        LSTM.format("T", "a, b, c, d"),
+        (
+            MAPS + "y = Resize (v, , more_channels)",
+            MAPS + 'y = Resize <mode = "cubic"> (v, , longer_images)',
+        ),
+        (MAPS + "y = Resize (v, , longer_images)", MAPS + "y = Resize (v, , more_images)"),
+    ),
+    (resize_behind_loops_rule, LSTM.format("5", "a, b, c"), (), (STATES + "y = Resize (t, , longer)",)),
     # four axes all along, five merged, an image that a Transpose gives
     (grid_sample_ranks_rule, GRID.format("[1, 2, 5, 6]"), (), ("u = Relu (x) y = GridSample (u, g)",)),
     (grid_sample_ranks_rule, GRID.format("[1, 1, 2, 5, 6]"), (), ("u = Squeeze (x, first) y = GridSample (u, g)",)),

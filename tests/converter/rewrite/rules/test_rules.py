@@ -120,6 +120,7 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
         "masked-fill",
         "short-reductions",
         "non-zero-plugin",
+        "resize-behind-loops",
         "non-max-suppression-plugin",
         "roi-align-plugin",
         "tokens-as-maps",

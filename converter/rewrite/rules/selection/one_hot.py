@@ -1,0 +1,78 @@
+"""Compares with the numbers of an axis where OneHot and Hardmax have a depth that only a run tells.
+
+TensorRT wants the depth as a constant of the build ("Depth input of IOneHotLayer must be a build time constant"), and its
+parser flattens no Hardmax before opset 13 that has several unknown sizes.
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+
+
+def _varies(node: NodeView) -> bool:
+    """Whether TensorRT does not take the node."""
+    if node.op_type == "OneHot":
+        return not node.is_constant(1)
+    shape = node.shape(0)
+    if shape is None:
+        return False
+    flat = node.opset < 13
+    axis = _axis(node, len(shape))
+    return shape[axis] is None or (flat and (shape.count(None) > 1 or None in shape[axis:]))
+
+
+def _axis(node: NodeView, rank: int) -> int:
+    return int(node.attributes.get("axis", 1 if node.opset < 13 else -1)) % rank
+
+
+def _range_opset(node: NodeView) -> int:
+    """That of Range."""
+    return 11 if _varies(node) else 1
+
+
+@node_rule("dynamic-one-hot", "OneHot", opset=_range_opset)
+def dynamic_one_hot_rule(node: NodeView) -> Replacement | Refusal | None:
+    """OneHot of a depth that varies."""
+    if not _varies(node):
+        return None
+    rank = node.rank(0)
+    if rank is None:
+        return Refusal(
+            f"the rank of {node.input(0)!r} is unknown, and the depth varies",
+            "indices whose rank shape inference finds",
+            "give the input's shape, or run onnx.shape_inference on the model",
+        )
+    w = Writer(node)
+    axis = int(node.attributes.get("axis", -1)) % (rank + 1)
+    depth = w.Reshape(w.x[1] if node.dtype(1) == "int64" else w.Cast(w.x[1], to="int64"), shape=[1])
+    index = w.x[0] if node.dtype(0) == "int64" else w.Cast(w.x[0], to="int64")
+    index = w.Where(w.Less(index, [0]), w.Add(index, depth), index)
+    hit = _hit(w, w.Unsqueeze(index, axes=[axis]), depth, axis, rank + 1)
+    off, on = (w.Gather(w.x[2], [i], axis=0) for i in (0, 1))
+    return Replacement(w.finish(w.Where(hit, on, off)), "a comparison with the numbers of the axis")
+
+
+@node_rule("dynamic-hardmax", "Hardmax", opset=_range_opset)
+def dynamic_hardmax_rule(node: NodeView) -> Replacement | None:
+    """Hardmax along an axis whose size varies."""
+    rank, dtype = node.rank(0), node.dtype(0)
+    if rank is None or dtype is None or not _varies(node):
+        return None
+    axis = _axis(node, rank)
+    flat = node.opset < 13 and axis < rank - 1
+    w = Writer(node)
+    data, axis, rank = (w.Flatten(w.x[0], axis=axis), 1, 2) if flat else (w.x[0], axis, rank)
+    hit = _hit(w, w.ArgMax(data, axis=axis, keepdims=1), w.size(data, axis), axis, rank)
+    result = w.Cast(hit, to=dtype)
+    return Replacement(
+        w.finish(w.Reshape(result, w.shape(w.x[0])) if flat else result),
+        "a comparison with the numbers of the axis",
+    )
+
+
+def _hit(w: Writer, index: Value, depth: Value, axis: int, rank: int) -> Value:
+    """Where the axis has the index. index: int64, 1 along the axis. depth: int64[1]."""
+    column = [1] * rank
+    column[axis] = -1
+    return w.Equal(index, w.Reshape(w.arange(depth), shape=column))
