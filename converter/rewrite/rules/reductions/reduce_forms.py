@@ -10,6 +10,9 @@ largest false and the smallest true, as ONNX says of empty sets.
 Rewrites BatchNormalization in training mode, by the statistics of the batch, and that of opset 7 for each element.
 
 Training mode is an attribute from opset 14 on. Before, a node has it that names more outputs than Y.
+
+Gives a scalar a dimension where it is reduced: TensorRT-RTX 1.7.1 says "at least 1 dimensions are required". onnxruntime
+lets ReduceMin and ReduceMax before opset 12 have axes all the same.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from shlex import quote
 from trtsmith.converter.graph.operator_groups import REDUCTIONS
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
 
 
 @node_rule("bool-reduce", "ReduceMax", "ReduceMin")
@@ -32,6 +36,18 @@ def bool_reduce_rule(node: NodeView) -> Replacement | Refusal | None:
     given = {name: node.attributes[name] for name in ("keepdims", "noop_with_empty_axes")}
     some = w.Greater(w.ReduceSum(counted, *w.x[1:], **given), w.number(0, "int32"))
     return Replacement(w.finish(some if largest else w.Not(some)), f"{node.op_type} of booleans by counting")
+
+
+@node_rule("scalar-reduce", *REDUCTIONS)
+def scalar_reduce_rule(node: NodeView) -> Replacement | None:
+    """reductions of a scalar as those of a vector of one element."""
+    if node.rank(0) != 0 or reduced_axes(node, None) == []:
+        return None
+    w = Writer(node)
+    return Replacement(
+        w.finish(w.reduce(node.op_type, w.Unsqueeze(w.x[0], axes=[0]), [0], keepdims=False)),
+        "the scalar as a vector of one element",
+    )
 
 
 @node_rule("batch-statistics", "BatchNormalization")
