@@ -5,7 +5,7 @@ from trtsmith.converter.rewrite.rules.layout.col2im import col2im_rule
 from trtsmith.converter.rewrite.rules.layout.conv_transpose import conv_transpose_rule
 from trtsmith.converter.rewrite.rules.layout.depthwise_filters import depthwise_filters_rule
 from trtsmith.converter.rewrite.rules.layout.image_convolution import image_convolution_rule
-from trtsmith.converter.rewrite.rules.layout.slices_and_tiles import slice_axes_rule
+from trtsmith.converter.rewrite.rules.layout.slices_and_tiles import scalar_tile_rule, slice_axes_rule
 from trtsmith.converter.rewrite.rules.layout.space_to_depth import space_to_depth_rule
 from trtsmith.converter.rewrite.rules.layout.tokens_as_maps import tokens_as_maps_rule
 
@@ -17,4 +17,5 @@ RULES: tuple[NodeRule, ...] = (
     depthwise_filters_rule,
     tokens_as_maps_rule,
     slice_axes_rule,
+    scalar_tile_rule,
 )
