@@ -81,7 +81,7 @@ _SIZES: Mapping[str, frozenset[int]] = {**SHAPE_OPERANDS, "Loop": frozenset({0})
 
 FLOAT_TYPES = frozenset(NUMBERS[name] for name in FLOATS)
 
-_SIZE_OPERATORS = frozenset(
+SIZE_OPERATORS = frozenset(
     """Abs Add Cast Ceil Concat Div Flatten Floor Gather Identity Max Min Mul Neg Relu Reshape Slice Squeeze Sub
     Unsqueeze Where""".split()  # noqa: SIM905
 )
@@ -190,7 +190,7 @@ def _inputs_of(proto: onnx.ModelProto, tables: Sequence[Mapping[str, frozenset[i
         for node in graph.node:
             if normalise_domain(node.domain):
                 continue
-            if node.op_type in _SIZE_OPERATORS:
+            if node.op_type in SIZE_OPERATORS:
                 reached = [sources[name] for name in node.input if name in sources]
                 if reached:
                     sources[node.output[0]] = frozenset().union(*reached)
@@ -215,7 +215,7 @@ def ready_made_flags(scope: Scope, name: str) -> str:
         seen.add(value)
         maker = holder.producers.get(value)
         if maker is not None:
-            if maker.domain or maker.op_type not in _SIZE_OPERATORS:
+            if maker.domain or maker.op_type not in SIZE_OPERATORS:
                 return ""
             queue.extend((holder, read) for read in reversed(maker.inputs) if read)
         elif holder.outer is None and len(holder.types[value].type.tensor_type.shape.dim) <= 1:

@@ -103,6 +103,9 @@ class _SqueezeRemoval:
                 return self._around(node, {1: 1}, {0: -1}, {})
         if node.op_type == "TopK" and self._rank(node.input[0]) == 1:
             return self._around(node, {0: 0}, {0: 0, 1: 0}, {"axis": 1})
+        if node.op_type == "CumSum" and self._rank(node.input[1]) == 1:
+            axis, node.input[1] = node.input[1], self._fresh(node.input[1])
+            return [*self._gathers(axis, node.input[1], [0]), node]
         if node.op_type in ("Hardmax", "STFT"):
             raise SqueezedError(f"{node.name}: {node.op_type}, in whose place the parser writes a squeeze")
         return [node]

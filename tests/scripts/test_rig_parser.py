@@ -51,6 +51,7 @@ CASES: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
     ),
     "LpPool": ("y = LpPool <kernel_shape = [4], p = 2> (x)", {"x": (2, 3, 10)}),
     "TopK of a vector": ("y, z = TopK (x, k)", {"x": (9,), "k": (3,)}),
+    "CumSum along an axis in a vector": ("y = CumSum (x, axes)", {"x": (2, 3), "axes": (1,)}),
     "two-dimensional": ("y = MaxPool <kernel_shape = [3, 3]> (x)", {"x": (1, 2, 5, 5)}),
 }
 
@@ -91,6 +92,9 @@ def test_the_same_numbers_without_squeeze(name: str) -> None:
     for node in changed.graph.node:
         if node.op_type in ("ArgMax", "ArgMin"):
             assert helper.get_node_attr_value(node, "keepdims") == 1
+        if node.op_type == "CumSum":
+            made = next(other for other in changed.graph.node if node.input[1] in other.output)
+            assert made.op_type == "Gather"
         if node.op_type in ("MaxPool", "AveragePool", "LpPool"):
             assert len(helper.get_node_attr_value(node, "kernel_shape")) == 2
     for got, wanted in zip(run(changed, x), run(proto, x), strict=True):

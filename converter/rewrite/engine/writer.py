@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from trtsmith.converter.graph.renaming import rename_values
-from trtsmith.converter.graph.walk import subgraphs, values_read
+from trtsmith.converter.graph.walk import all_graphs, subgraphs, values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.importers.builder import Builder, Operand, Value, as_array
@@ -49,6 +49,7 @@ class Writer(Builder):
         self._held: defaultdict[tuple[str, tuple[int, ...], bytes], list[tuple[np.ndarray, Value]]]
         self._held = defaultdict(list)  # by type, shape and a sample
         self._shapes: dict[str, Value] = {}
+        self._inlined = set[str]()  # names of nodes
         self._count = self._bytes = 0
 
     def expect(self, what: str, *, nodes: int = 0, nbytes: int = 0, fix: str = "") -> None:
@@ -141,7 +142,10 @@ class Writer(Builder):
         return graph
 
     def inline(self, graph: onnx.GraphProto, arguments: Sequence[Value] = ()) -> list[Value]:
-        """The nodes of a graph that a node has, with `arguments` for its inputs; its outputs."""
+        """The nodes of a graph that a node has, with `arguments` for its inputs; its outputs.
+
+        Of nodes in graphs inside, the first copy keeps the name: onnxruntime refuses two of one name.
+        """
         renamed = {value.name: given.name for value, given in zip(graph.input, arguments, strict=True)}
         made = [onnx.helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]
         for inner in graph.node:
@@ -151,6 +155,11 @@ class Writer(Builder):
         renamed |= {name: self.fresh(name).name for node in made for name in node.output if name}
         for node in made:
             rename_values(node, renamed, self.node.fresh)
+            for inner in (
+                inner for part in subgraphs(node) for held in all_graphs(part) for inner in held.node
+            ):
+                inner.name = "" if inner.name in self._inlined else inner.name
+                self._inlined.add(inner.name)
         self.nodes += made
         return self.inputs(*(renamed.get(value.name, value.name) for value in graph.output))
 

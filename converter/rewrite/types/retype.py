@@ -134,8 +134,12 @@ class _Retyper:
                     values.set_legal(name, elem, self._in_bytes(scope, values, tensor))
                     scope.drop_tensor(name)
                 else:
-                    scope.set_tensor(self._tensor(tensor))
-                    values.set_legal(name, elem)
+                    legal = self._tensor(tensor)
+                    if elem == T.UINT8 and scope.outer is None and name in scope.outputs:
+                        scope.drop_tensor(name)  # a Cast makes the output
+                        legal.name = self._graph.names.value(f"{name}/int32")
+                    scope.set_tensor(legal)
+                    values.set_legal(name, elem, legal.name)
                 self.ledger.changed = True
                 continue
             values.keep(name, elem)

@@ -32,6 +32,8 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
                 ("singular", 11, "float", _SINGULAR),
                 ("five", 13, "float", _matrices(2, 3, 5, 5)),
                 ("single", 22, "float", _matrices(4, 4)),
+                ("no rows", 11, "float", _matrices(3, 0, 0)),
+                ("a single one without rows", 22, "float", _matrices(0, 0)),
             )
         ),
     ),

@@ -24,13 +24,6 @@ _EXAMPLES = (
         feeds={"labels": np.arange(12).reshape(3, 4) % 5},
     ),
     Example(
-        "statistics",
-        """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[2, 3, 8] x, float[8] scale, float[8] shift) => (float[2, 3, 8] y, float[2, 3, 1] mean) {
-            y, mean = LayerNormalization (x, scale, shift)
-        }""",
-    ),
-    Example(
         "grid",
         """<ir_version: 9, opset_import: ["" : 20]>
         g (float[2, 2, 3] theta) => (float[2, 4, 5, 2] grid) {

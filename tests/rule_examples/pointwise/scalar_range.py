@@ -43,5 +43,11 @@ REFUSED: dict[str, tuple[str, ...]] = {
             one = Constant <value_int = 1> ()
             y = Range (zero, x, one)
         }""",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[1] x) => (int64[n] y) <int64 zero = {0}, int64 one = {1}, int64[0] scalar = {}> {
+            whole = Cast <to = 7> (x)
+            end = Reshape (whole, scalar)
+            y = Range (zero, end, one)
+        }""",
     ),
 }

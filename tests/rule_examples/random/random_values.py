@@ -45,6 +45,19 @@ _EXAMPLES = (
         }""",
         reference=True,
     ),
+    Example(
+        "scalars",
+        """<ir_version: 8, opset_import: ["" : 15]>
+        g (float x, float16[2] z) => (float y, float16[2] w) {
+            noise = RandomUniformLike <low = 2.0, high = 2.0001> (x)
+            y = Mul (x, noise)
+            wide = RandomNormal <shape: ints = [], dtype = 11, mean = 3.0, scale = 1e-30> ()
+            three = Cast <to = 10> (wide)
+            w = Mul (z, three)
+        }""",
+        feeds={"x": np.array(1, np.float32), "z": np.array([1, 2], np.float16)},
+        rtol=1e-3,
+    ),
 )
 """Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
 

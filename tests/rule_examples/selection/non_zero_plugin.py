@@ -40,3 +40,10 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ),
     ),
 }
+
+REFUSED = {
+    "non-zero-plugin": (
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float x) => (int64[m, n] y) { y = NonZero (x) }""",
+    ),
+}

@@ -42,13 +42,12 @@ def determinant_rule(node: NodeView) -> Replacement | Refusal | None:
             f"square matrices of a known size, at most {LARGEST}",
             "fix the sizes of the matrices in the model",
         )
-    if not size:
-        return Refusal(
-            "matrices without rows", "at least one row", "their determinant is 1: write a constant"
-        )
     w, last = Writer(node), len(shape or ()) - 1
     half = dtype in ("float16", "bfloat16")
     kind = "float32" if half else dtype
+    if not size:
+        ones = w.Expand(w.number(1, dtype), w.slice(w.Shape(w.x[0]), [0], [-2], [0]))
+        return Replacement(w.finish(ones), "1, as of matrices without rows")
     determinant = w.number(1, kind)
     matrix = w.Cast(w.x[0], to="float32") if half else w.x[0]
     for rest in range(size, 1, -1):

@@ -89,11 +89,6 @@ def _always(node: NodeView) -> bool:
     return True
 
 
-def _statistics_used(node: NodeView) -> bool:
-    """Mean and InvStdDev of LayerNormalization: TensorRT gives the normalised values only."""
-    return node.used(1) or node.used(2)
-
-
 def _half(node: NodeView) -> bool:
     """TensorRT-RTX 1.7.1 fails on Celu of halves: "the rank of operands should be the same"."""
     return node.dtype(0) in ("float16", "bfloat16")
@@ -150,7 +145,6 @@ _TAKEN: Mapping[str, Callable[[NodeView], bool]] = {
     "CausalConvWithState": _always,
     "Celu": _half,
     "CenterCropPad": _always,
-    "LayerNormalization": _statistics_used,
     "LinearAttention": _always,
     "NegativeLogLikelihoodLoss": _always,
     "SoftmaxCrossEntropyLoss": _always,

@@ -18,15 +18,19 @@ Gives Range scalars where its ends are vectors of one element.
 
 ONNX wants scalars, and onnxruntime refuses a vector on loading, if its rank is known by then. It is not where an If makes
 the value, and onnxruntime's kernel takes a vector of one element; once the If is resolved, the rank is known.
+
+Refuses Range whose ends are computed from floats that are fed: TensorRT-RTX 1.7.1 fails on an assertion of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.freeze import FLOAT_TYPES, SIZE_OPERATORS
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULTS = (
@@ -82,6 +86,12 @@ def wide_activations_rule(node: NodeView) -> Replacement | Refusal | None:
 def scalar_range_rule(node: NodeView) -> Replacement | Refusal | None:
     """Range whose ends are vectors of one element gets scalars."""
     shapes = [node.shape(index) for index in range(3)]
+    if node.target.is_rtx and (fed := _fed_float(node)):
+        return Refusal(
+            f"its length is computed from the numbers of {fed!r}, which are no integers",
+            "a constant, or an input of int64: TensorRT computes sizes from integers and shapes only",
+            f"make the input int64 where the model is exported, and cast it behind; or --freeze {quote(fed)}=VALUE",
+        )
     if not any(shapes):
         return None
     for index, shape in enumerate(shapes):
@@ -94,6 +104,20 @@ def scalar_range_rule(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     ends = [w.Reshape(w.x[index], shape=[]) if shape else w.x[index] for index, shape in enumerate(shapes)]
     return Replacement(w.finish(w.Range(*ends)), "Range of scalars")
+
+
+def _fed_float(node: NodeView) -> str:
+    """The input of the model, of floats, from which an end is computed; "" if there is none."""
+    names = [] if any(node.inside()) else list(dict.fromkeys(node.inputs))
+    for name in names:  # it grows
+        maker = node.producer_of(name)
+        if maker is not None and not maker.domain and maker.op_type in SIZE_OPERATORS:
+            names += [read for read in maker.input if read not in names]
+        elif maker is None and not node.is_constant_value(name):
+            type_ = node.type_of(name)
+            if type_ is not None and type_.tensor_type.elem_type in FLOAT_TYPES:
+                return name
+    return ""
 
 
 @node_rule("half-range", "Range")

@@ -1,6 +1,7 @@
 """Rewrites Bernoulli, Multinomial, and random tensors in types that TensorRT does not draw.
 
-All draw from RandomUniformLike or its kin in float32, which TensorRT has. ONNX prescribes distributions, not values:
+All draw from RandomUniformLike or its kin in float32, which TensorRT has, and of scalars TensorRT-RTX 1.7.1 has not: Myelin
+fails ("Copy operation 'y_shape_concat' has 1 inputs"). ONNX prescribes distributions, not values:
 a seed makes a run of one runtime repeatable, and two runtimes never draw the same.
 
 Rewrites Dropout in training mode as a comparison with uniform numbers: TensorRT has the one that does nothing.
@@ -38,7 +39,7 @@ _TYPES = {name: NUMBERS[name] for name in ("float16", "float32", "float64", "bfl
     "RandomUniformLike",
 )
 def random_values_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Bernoulli, Multinomial, random numbers of other types."""
+    """Bernoulli, Multinomial, random numbers of other types, and random scalars."""
     if node.op_type == "Bernoulli":
         return _bernoulli(node)
     if node.op_type == "Multinomial":
@@ -85,19 +86,28 @@ def _multinomial(node: NodeView) -> Replacement:
 
 
 def _other_type(node: NodeView) -> Replacement | None:
-    """Random tensors of float64 or bfloat16: drawn in float32, then cast."""
+    """Random tensors of float64 or bfloat16: drawn in float32, then cast. Scalars: drawn as a vector of one element."""
     wanted = node.attributes.get("dtype")
     if not wanted and node.inputs:
         wanted = _TYPES.get(node.dtype(0) or "")
-    if not wanted or wanted in _DRAWN:
+    cast = bool(wanted) and wanted not in _DRAWN
+    scalar = (node.rank(0) if node.inputs else len(node.attributes["shape"])) == 0
+    if not cast and not scalar:
         return None
     w = Writer(node)
-    given = node.own("high", "low", "mean", "scale", "seed", "shape")
-    like = [w.Cast(w.x[0], to="float32")] if node.inputs else []
-    return Replacement(
-        w.finish(w.Cast(w.write(node.op_type, *like, dtype=_FLOAT, **given), to=wanted)),
-        "drawn in float32, then cast",
-    )
+    given = node.own("dtype", "high", "low", "mean", "scale", "seed", "shape")
+    like = list(w.x)
+    if cast:
+        given["dtype"] = _FLOAT
+        like = [w.Cast(value, to="float32") for value in like]
+    if scalar and like:
+        like = [w.Unsqueeze(like[0], axes=[0])]
+    elif scalar:
+        given["shape"] = [1]
+    drawn = w.write(node.op_type, *like, **given)
+    drawn = w.Squeeze(drawn, axes=[0]) if scalar else drawn
+    what = [*["as a vector of one element"] * scalar, *["in float32, then cast"] * cast]
+    return Replacement(w.finish(w.Cast(drawn, to=wanted) if cast else drawn), f"drawn {' and '.join(what)}")
 
 
 @node_rule("training-dropout", "Dropout")

@@ -8,6 +8,8 @@ from trtsmith.converter.rewrite.rules.reductions.reduce_forms import (
     axes_rule,
     batch_statistics_rule,
     bool_reduce_rule,
+    layer_statistics_rule,
+    scalar_reduce_rule,
 )
 from trtsmith.converter.rewrite.rules.reductions.short_reductions import short_reductions_rule
 
@@ -16,6 +18,8 @@ RULES: tuple[NodeRule, ...] = (
     cumulative_product_rule,
     batch_statistics_rule,
     bool_reduce_rule,
+    layer_statistics_rule,
+    scalar_reduce_rule,
     half_means_rule,
     log_sums_rule,
     short_reductions_rule,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.selection.compress import positions
@@ -18,11 +18,17 @@ PLUGIN = standing_for("NonZero")
 
 
 @node_rule("non-zero-plugin", "NonZero", flavour="tensorrt_rtx")
-def non_zero_plugin_rule(node: NodeView) -> Replacement | None:
+def non_zero_plugin_rule(node: NodeView) -> Replacement | Refusal | None:
     """NonZero by a plugin."""
     dtype = node.dtype(0)
-    if dtype is None or dtype == "string" or node.rank(0) == 0:
-        return None  # what a scalar gives, ONNX says in two ways
+    if node.rank(0) == 0:
+        return Refusal(
+            f"{node.input(0)!r} is a scalar, whose result has no rows by ONNX's text and one in onnxruntime",
+            "a tensor of at least one dimension",
+            "give it a dimension before NonZero where the model is exported: torch.atleast_1d(x)",
+        )
+    if dtype is None or dtype == "string":
+        return None
     taken = dtype in TYPE_VARIABLES[PLUGIN.key]
     w = Writer(node)
     data = w.x[0] if taken else w.Cast(w.x[0], to="bool")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.converter.rewrite.running import assert_close, engine_size, loaded, op_types, problems_of
 from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import loop_inputs_to_freeze, obstacle
@@ -192,3 +193,26 @@ def test_nothing_runs_no_times(tmp_path: Path) -> None:
         y = Neg (k)
     }}"""
     check(text, {"x": random(4), "z": random(1)}, tmp_path)
+
+
+def test_nodes_in_copies_of_a_branch_share_no_name(tmp_path: Path) -> None:
+    """onnxruntime refuses a graph with two nodes of one name, into which it brings branches when it knows a condition."""
+    model = loaded(
+        """<ir_version: 8, opset_import: ["" : 18]> g (float[3, 2] x, bool[3] choice) => (float[3, 2] y)
+        <int64 three = {3}> {
+            none = SequenceEmpty ()
+            rows = Loop (three, , none) <body = b (int64 i, bool c, seq(float[2]) s) => (bool d, seq(float[2]) r) {
+                d = Identity (c)  row = Gather (x, i)  chosen = Gather (choice, i)
+                other = If (chosen) <
+                    then_branch = t () => (float[2] p) { [named] p = Sin (row) },
+                    else_branch = e () => (float[2] q) { q = Cos (row) }>
+                r = SequenceInsert (s, other)
+            }>
+            y = ConcatFromSequence <axis = 0, new_axis = 1> (rows)
+        }""",
+        tmp_path,
+    )
+    result = rewrite(model).model.proto
+    names = [node.name for part in all_graphs(result.graph) for node in part.node if node.op_type == "Sin"]
+    assert len(names) == 3 and names.count("named") == 1
+    assert len({*filter(None, names)}) == len([*filter(None, names)])

@@ -174,6 +174,16 @@ def test_outputs_that_are_inputs_or_initializers(tmp_path: Path) -> None:
     assert {io.name for io in ran.result.io_types} == {"x", "u", "y", "w"}
 
 
+@pytest.mark.parametrize("values", [[], [1, 255]])
+def test_a_uint8_output_that_is_an_initializer_stays_uint8(values: list[int], tmp_path: Path) -> None:
+    size = len(values)
+    proto = model_of("uint8[1] x", "y = Add (x, w)", f"uint8[{size}] y, uint8[{size}] w")
+    proto.graph.initializer.append(numpy_helper.from_array(np.array(values, np.uint8), "w"))
+    ran = run_legalised(proto, {"x": np.array([9], np.uint8)}, tmp_path)
+    ran.check()
+    assert engine_size(ran.result, tmp_path) > 0
+
+
 def test_local_functions_are_inlined(tmp_path: Path) -> None:
     proto = onnx.parser.parse_model(
         """<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
