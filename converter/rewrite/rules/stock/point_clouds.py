@@ -162,20 +162,24 @@ def _cluster_pairs(w: Writer, dtype: str) -> Value | Refusal:
     if dims is None or len(dims) != 2 or (dims[0] is None and not several):
         return unknown(node, 0, "the number of points, a size,")
     x, y = _clouds(w, 0, 1)
-    bounds = [list(pairwise(end.reshape(-1).tolist())) for end in given] if several else [[(0, dims[0])], []]
+    bounds = (
+        [list(pairwise(end.reshape(-1).tolist())) for end in given] if several else [[(0, dims[0] or 0)], []]
+    )
     found = []
     for cloud, (start, end) in enumerate(bounds[0]):
         if end - start < count:
             reason = f"{count} neighbours are asked for, and {node.input(0)!r} has {end - start} points"
             where = f" in cloud {cloud}" if several else ""
             return Refusal(reason + where, f"{count} points or more", "export the model with more points")
-        first, last = bounds[1][cloud] if several else (0, None)
+        first, last = bounds[1][cloud] if several else (0, 0)
         clouds = (w.slice(x, [start], [end], [0]), w.slice(y, [first], [last], [0])) if several else (x, y)
         sides = [w.Unsqueeze(part, axes=[0]) for part in clouds]
         places = plugin_outputs(w, _NEIGHBOURS, sides, {"neighbours": count})[1]
-        row = w.Reshape(w.arange(w.size(clouds[1], 0)) + first, shape=[-1, 1])
+        row = w.Reshape(w.arange(w.size(clouds[1], 0)), shape=[-1, 1])
         rows = w.Reshape(w.Expand(row, [1, count]), shape=[-1])
-        columns = w.Cast(w.Reshape(places, shape=[-1]), to="int64") + start
+        columns = w.Cast(w.Reshape(places, shape=[-1]), to="int64")
+        if several:
+            rows, columns = rows + first, columns + start
         found.append(w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in (rows, columns)), axis=0))
     return w.Concat(*found, axis=1) if several else found[0]
 
