@@ -219,22 +219,29 @@ def _dimension_name(dim: Any) -> Any:
     return dim.__name__ if isinstance(dim, torch.export.Dim) else dim
 
 
+def _unsaid(*parts: Any) -> None:
+    del parts
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keeps to itself what PyTorch's exporter says of itself; what stops it is raised. One thread at a time is inside.
 
     Loggers and warning filters are those of the process, and so is much of what PyTorch's tracer keeps.
     """
-    names = ("torch.onnx", "torch.export", "torch._export", "torch.fx", "onnxscript", "onnx_ir")
+    own, said = ("torch", "onnxscript", "onnx_ir"), torch._C._jit_onnx_log
     with _ONE_AT_A_TIME:
+        names = (*own, *(name for name in logging.root.manager.loggerDict if name.partition(".")[0] in own))
         levels = {name: logging.getLogger(name).level for name in names}
         for name in names:
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        torch._C._jit_onnx_log = _unsaid  # the older exporter switches it on, and prints whole graphs
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 yield
         finally:
+            torch._C._jit_onnx_log = said
             for name, level in levels.items():
                 logging.getLogger(name).setLevel(level)
 

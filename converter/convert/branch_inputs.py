@@ -81,8 +81,16 @@ def offer_freezing(
         flags = " ".join(f"--freeze {shlex.quote(freeze_text(*item))}" for item in values.items())
         fix = f"{flags}: {at}, and TensorRT builds the model with this value"
     else:
-        flags = " ".join(f"--freeze {example_flag(inputs[name])}" for name in deciding)
-        fix = f"{flags} (with your own value): {at}"
+        texts = (
+            example_flag(inputs[name]) if one.branching else shlex.quote(f"{name}=VALUE")
+            for name, one in deciding.items()
+        )
+        fix = f"--freeze {' --freeze '.join(texts)} (with your own value): {at}"
+    if any(not one.branching for one in deciding.values()):
+        fix += (
+            ", a float; if it holds whole numbers, declare it as int64 where the model is exported: then --values gives a "
+            "range of them"
+        )
     first, *others = error.problems
     return BuildRefused((replace(first, fix=f"{fix}; else {first.fix}"), *others))
 

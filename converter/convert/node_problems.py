@@ -130,6 +130,10 @@ _DOMAINS: Mapping[str, Elsewhere] = {
 }
 
 
+_TUTORIALS = "mynamespace"
+"""The domain of PyTorch's tutorial, which some projects kept: nodes in it are read, and nobody is told to write it."""
+
+
 def elsewhere(domain: str, op_type: str) -> Elsewhere | None:
     """Where to run the operator; None for one that an engine could have."""
     return _OPERATORS.get((domain, op_type)) or _DOMAINS.get(domain)
@@ -197,11 +201,11 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
         )
     known = find_aliases(MODELOPT_DOMAIN, node.op_type)
     if known:
-        domains = sorted({domain or "none" for _, entry in known for domain in entry.domains or ("",)})
+        domains = {domain or "none" for _, entry in known for domain in entry.domains or ("",)}
         return Problem(
             f"no importer for operator {kind}",
             f"node {node.name!r} ({kind})",
-            f"{node.op_type} in one of the domains {', '.join(domains)}",
+            f"{node.op_type} in one of the domains {', '.join(sorted(domains - {_TUTORIALS}))}",
             "correct the node's domain if it is that operator, or load a plugin library that has it with --plugins",
         )
     near = next((name for name in misspelt(node.op_type, alias_names()) if _has_ports_of(node, name)), None)

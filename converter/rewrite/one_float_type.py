@@ -1,10 +1,11 @@
-"""Casts what a node reads to one floating-point type, where the exporter left several that ONNX wants alike.
+"""Casts what a node reads to the type that ONNX wants, where exporters left several floating-point types, or int32 indices.
 
 NVIDIA ModelOpt's exports in float16 have such nodes: layers become float16, while a constant or a residual stays float32.
 TensorRT refuses them or computes in one of the types, onnxruntime refuses them. Constants take the type of the values, as
 numbers do in PyTorch, if they are in its range; else all are of the widest type, as PyTorch promotes them. What the model
 states of a value, and the node that makes the value contradicts, is dropped: ModelOpt states uint8 of float8, and shapes
-from before it transposed a weight.
+from before it transposed a weight. PyTorch's exporter passes the int32 indices of index_put on to ScatterND, which ONNX
+lets read int64 only.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ _SAID = (
     "it reads several floating-point types, where ONNX has one: constants are cast to that of the values, and values to "
     "the widest"
 )
+_OF_INT64 = frozenset({"ScatterND", "GatherND"})
+"""Operators whose indices are int64 alone; others take int32 as well."""
+_INDICES = type_string(TensorProto.INT64)
+
 _ONLY = {type_string(elem): elem for elem in _FLOATS}
 """The type of a port that takes one alone, as the scales of Resize are float32 whatever the values are."""
 _FORMATS = {fmt.elem: fmt for fmt in FORMATS.values()}
@@ -79,19 +84,21 @@ def _agrees(stated: onnx.TypeProto.Tensor, elem: int, made: onnx.TypeProto.Tenso
 
 
 def _may_mix(proto: onnx.ModelProto) -> bool:
-    """Whether the model has several floating-point types, or nodes of TensorRT's own; cheap."""
+    """Whether the model has several floating-point types, int32 and _OF_INT64, or nodes of TensorRT's own; cheap."""
     found = elem_types(proto.graph)
+    indexed = False
     for graph in all_graphs(proto.graph):
         for node in graph.node:
             if node.domain == TENSORRT_DOMAIN:
                 return True
+            indexed |= node.op_type in _OF_INT64
             if node.op_type in ("Cast", "Constant"):
                 found.update(
                     a.t.data_type if a.name == "value" else a.i
                     for a in node.attribute
                     if a.name in ("to", "value")
                 )
-    return len(found & _FLOATS) > 1
+    return len(found & _FLOATS) > 1 or (indexed and TensorProto.INT32 in found)
 
 
 class _Casts:
@@ -134,27 +141,33 @@ class _Casts:
         schema = operator_schema(node.op_type, normalise_domain(node.domain), self._opset)
         if schema is None or node.domain:
             return
+        wanted: dict[int, int] = {}  # by input that is of another type
         alike: defaultdict[str, list[int]] = defaultdict(list)  # by type variable, the inputs of it
         for index, name in enumerate(node.input):
             port = schema.inputs[min(index, len(schema.inputs) - 1)]
             if self._types.get(name) in _FLOATS and port.is_homogeneous:
                 alike[port.type_str].append(index)
+            elif (
+                node.op_type in _OF_INT64
+                and port.type_str == _INDICES
+                and self._types.get(name) == TensorProto.INT32
+            ):
+                wanted[index] = TensorProto.INT64
         united: dict[str, int] = {}
         for variable, indices in alike.items():
             found = {self._types[node.input[i]] for i in indices}
             united[variable] = elem = found.pop() if len(found) == 1 else self._common(node, indices)
             if variable in _ONLY:
                 elem = _ONLY[variable]
-            for index in indices:
-                name = node.input[index]
-                if self._types[name] == elem:
-                    continue
-                if (name, elem) not in known:
-                    known[name, elem] = cast = self._names.value(f"{name}/{dtype_name(elem)}")
-                    made.append(self._cast(name, cast, elem))
-                    self._types[cast] = elem
-                node.input[index] = known[name, elem]
-                self._tell(node, elem)
+            wanted |= {index: elem for index in indices if self._types[node.input[index]] != elem}
+        for index, elem in wanted.items():
+            name = node.input[index]
+            if (name, elem) not in known:
+                known[name, elem] = cast = self._names.value(f"{name}/{dtype_name(elem)}")
+                made.append(self._cast(name, cast, elem))
+                self._types[cast] = elem
+            node.input[index] = known[name, elem]
+            self._tell(node, elem)
         for index, name in enumerate(node.output):
             port = schema.outputs[min(index, len(schema.outputs) - 1)]
             if name and port.type_str in united:
@@ -186,4 +199,5 @@ class _Casts:
         label = node.name or node.output[0]
         if not self.records or self.records[-1].node != label:
             what = f"its inputs cast to {dtype_name(elem)}"
-            self.records.append(Rewrite(label, node.op_type, NAME, what, numerics=(_SAID,), made=(label,)))
+            said = (_SAID,) if elem in _FLOATS else ()
+            self.records.append(Rewrite(label, node.op_type, NAME, what, numerics=said, made=(label,)))

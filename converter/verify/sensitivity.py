@@ -97,8 +97,8 @@ def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
         off = changed_by(one, other)
         if off >= EXPLAINED * c.relative > 0:
             told.append(
-                f"the model itself differs from the expected {c.output!r} by {off:.1e} in onnxruntime, too: "
-                "its export computes something else, or puts equal scores in another order"
+                f"the exported model itself differs from the expected {c.output!r} by {off:.1e} in onnxruntime, too: "
+                "the exporter (of a module, PyTorch's) wrote another computation, or equal scores come in another order"
             )
     return replace(verdict, references=(*verdict.references, *told))
 

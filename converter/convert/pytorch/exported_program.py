@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import partial
+from io import StringIO
 from typing import Any
 
 import torch
@@ -60,8 +62,13 @@ def _exported(
 ) -> Any:
     """torch.export's program; traced through its bytecode where running it does not do, as torch.onnx.export tries it."""
 
+    shapes = starred_shapes(module, len(args), source.dynamic_shapes)
+
     def exported(*, strict: bool) -> Any:
-        return torch.export.export(module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=strict)
+        with redirect_stderr(StringIO()) as said:  # PyTorch prints the graph up to an error
+            found = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=strict)
+        sys.stderr.write(said.getvalue())
+        return found
 
     try:
         return exported(strict=False)
@@ -223,13 +230,43 @@ def _depends_on_mode(part: Any) -> bool:
 
 def parameter_names(module: Any) -> tuple[str, ...]:
     """Names of forward's positional parameters, up to the first *args."""
-    try:
-        parameters = inspect.signature(module.forward).parameters.values()
-    except (TypeError, ValueError):
-        return ()
     names = []
-    for parameter in parameters:
+    for parameter in _parameters(module):
         if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             break
         names.append(parameter.name)
     return tuple(names)
+
+
+def star_name(module: Any) -> str:
+    """The name of forward's *args; "" without one."""
+    return next((one.name for one in _parameters(module) if one.kind == one.VAR_POSITIONAL), "")
+
+
+def _parameters(module: Any) -> Sequence[inspect.Parameter]:
+    try:
+        return tuple(inspect.signature(module.forward).parameters.values())
+    except (TypeError, ValueError):
+        return ()
+
+
+def starred_shapes(module: Any, count: int, shapes: Any) -> Any:
+    """dynamic_shapes as torch.export takes them: those of forward's *args in one tuple, which may be given one by one.
+
+    count: of positional arguments.
+    """
+    star, first = star_name(module), len(parameter_names(module))
+    if not star or shapes is None:
+        return shapes
+    if isinstance(shapes, Mapping):
+        rest = shapes.get(star)
+        return {**shapes, star: tuple(rest)} if isinstance(rest, list) else shapes
+    last = shapes[first] if len(shapes) == first + 1 else None
+    if isinstance(last, (tuple, list)) and len(last) == count - first and all(map(_is_of_tensors, last)):
+        return (*shapes[:first], tuple(last))
+    return (*shapes[:first], tuple(shapes[first:])) if len(shapes) == count else shapes
+
+
+def _is_of_tensors(shape: Any) -> bool:
+    """Whether it says something of arguments, and not of one axis."""
+    return shape is None or isinstance(shape, (Mapping, tuple, list))

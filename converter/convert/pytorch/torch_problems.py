@@ -18,13 +18,23 @@ _DATA_DEPENDENT = re.compile(
     r"Could not (?:guard on|extract specialized integer from) data-dependent expression"
 )
 _CONSTRAINTS = re.compile(r"Constraints violated|specialized it to be a constant|were specified as dynamic")
+_GUARD = re.compile(r"Not all values of .* satisfy the generated guard")
+_MISMATCH = re.compile(r"mismatch between the structure of `inputs`|top-level keys must be the arg names")
 _SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")
+_INSTEAD = {
+    "aten::_linalg_solve_ex": (
+        "write torch.linalg.solve(a, b) as torch.linalg.inv(a) @ b, with vectors as columns, which is less exact where a is "
+        "ill-conditioned"
+    )
+}
+"""By operator, what to write in its place."""
+
 _MOST = 600
 
 
-def fixes_a_dimension(error: Exception) -> bool:
-    """Whether torch.export found that the module's code has one size where another was to be possible."""
-    return bool(_CONSTRAINTS.search(str(error)))
+def refuses_shapes(error: Exception) -> bool:
+    """Whether torch.export refused dynamic_shapes: the module's code has one size there, or no such argument."""
+    return bool(_CONSTRAINTS.search(str(error)) or _MISMATCH.search(str(error)))
 
 
 def decides_by_data(error: Exception) -> bool:
@@ -54,11 +64,25 @@ def export_problem(error: Exception, name: str) -> Problem:
     if _CONSTRAINTS.search(said):
         suggested = _SUGGESTED.search(said)
         fix = f"dynamic_shapes with {' '.join(suggested[1].split())}" if suggested else "other dynamic_shapes"
+        if _GUARD.search(
+            said
+        ):  # PyTorch cannot prove that a size divides another, as behind padding to windows
+            fix += (
+                "; or, for a module that pads to whole windows, torch.onnx.export(..., dynamo=False, dynamic_axes=...) and "
+                "the file that it writes: it keeps sizes that are computed, and has of each branch what the example takes"
+            )
         return Problem(
             f"a dimension that should be dynamic is fixed: {_first(said)}",
             f"{name}: dynamic_shapes",
             "dimensions that the module's code keeps dynamic, with sizes of 2 or more in the example",
             fix,
+        )
+    if _MISMATCH.search(said):
+        return Problem(
+            f"dynamic_shapes do not fit the module's arguments: {_first(said)}",
+            f"{name}: dynamic_shapes",
+            "an entry for each argument, in the structure of the example; those of *args in one tuple",
+            "correct dynamic_shapes; None stands for an argument of fixed sizes",
         )
     return Problem(
         f"torch.export cannot export the module: {type(error).__name__}: {_first(said)}",
@@ -75,12 +99,14 @@ def translation_problem(error: Exception, name: str, places: dict[str, str]) -> 
         found = _UNTRANSLATED.search(str(one))
         if found:
             operator = found[1].replace(".", "::", 1)
-            where = places.get(operator) or places.get(operator.rpartition(".")[0]) or name
+            plain = operator.rpartition(".")[0] or operator
+            where = places.get(operator) or places.get(plain) or name
             return Problem(
                 f"PyTorch's ONNX exporter does not know the operator {operator!r}",
                 where,
                 "operators that it translates, or one that is",
-                "write the module without it, or give custom_translation_table an onnxscript function for it",
+                _INSTEAD.get(plain, "write the module without it")
+                + ", or give custom_translation_table an onnxscript function for it",
             )
     last = chain[-1]
     return Problem(

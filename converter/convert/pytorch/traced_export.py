@@ -25,6 +25,8 @@ from trtsmith.converter.convert.pytorch.exported_program import (
     example_arguments,
     parameter_names,
     program_of,
+    star_name,
+    starred_shapes,
     unchanged,
 )
 from trtsmith.converter.convert.pytorch.onnx_program import LARGEST, Progress, array_of, export_program
@@ -34,7 +36,7 @@ from trtsmith.converter.convert.pytorch.program_edges import (
     name_of_path,
     names_of_paths,
 )
-from trtsmith.converter.convert.pytorch.torch_problems import fixes_a_dimension
+from trtsmith.converter.convert.pytorch.torch_problems import refuses_shapes
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.shapes import ShapeRange
@@ -56,7 +58,7 @@ def export_module(source: TorchModule, folder: Path, progress: Progress) -> Expo
         return export_program(program_of(source), folder, source.translations, progress)
     except ConversionError as error:
         module = isinstance(source.module, torch.nn.Module) and not source.translations
-        if not module or (isinstance(error.__cause__, Exception) and fixes_a_dimension(error.__cause__)):
+        if not module or (isinstance(error.__cause__, Exception) and refuses_shapes(error.__cause__)):
             raise
         progress("tracing the module with PyTorch's older exporter")
         found = _traced(source, folder)
@@ -105,10 +107,13 @@ def _traced(source: TorchModule, folder: Path) -> ExportedModel | None:
         result = tree_map(
             lambda leaf: NamedLeaf(next(names)) if isinstance(leaf, torch.Tensor) else leaf, flat.result
         )
-        bounds = {
-            name_of_path(path): _bounds(source.dynamic_shapes, [*positional, *kwargs], path)
-            for path, _ in leaves
-        }
+        shapes = starred_shapes(source.module, len(args), source.dynamic_shapes) or {}
+        own, starred = positional[: len(parameters)], positional[len(parameters) :]
+        star = star_name(source.module)
+        if not isinstance(shapes, Mapping):
+            shapes = dict(zip([*own, *([star] if starred else []), *kwargs], shapes, strict=False))
+        shapes = {**shapes, **dict(zip(starred, shapes.get(star) or (), strict=False))}
+        bounds = {name_of_path(path): _bounds(shapes, path) for path, _ in leaves}
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always", TracerWarning)
             torch.onnx.export(
@@ -145,13 +150,12 @@ def _tensors(tree: Any) -> list[tuple[Any, Any]]:
     return [(path, leaf) for path, leaf in tree_flatten_with_path(tree)[0] if isinstance(leaf, torch.Tensor)]
 
 
-def _bounds(
-    dynamic_shapes: Any, parameters: Sequence[str], path: Sequence[Any]
-) -> dict[int, tuple[int, int | None]]:
-    """(smallest, largest; None where there is no end) by dynamic axis of the tensor at the path."""
-    found = dynamic_shapes
-    if found is not None and not isinstance(found, Mapping):
-        found = dict(zip(parameters, found, strict=False))
+def _bounds(shapes: Mapping[str, Any], path: Sequence[Any]) -> dict[int, tuple[int, int | None]]:
+    """(smallest, largest; None where there is no end) by dynamic axis of the tensor at the path.
+
+    shapes: dynamic_shapes by argument.
+    """
+    found: Any = shapes
     for step in path:
         key = getattr(step, "key", getattr(step, "idx", getattr(step, "name", None)))
         if found is None:

@@ -245,8 +245,8 @@ class _Mending:
 
 
 _NARROWER = {
-    "one batch size": slice(0, 1),
-    "fixed sizes but for the batch": slice(1, None),
+    "one size of the first axis": slice(0, 1),
+    "fixed sizes but for the first axis": slice(1, None),
     "one shape": slice(0, None),
 }
 """The axes with one size alone, in the order in which they are tried."""

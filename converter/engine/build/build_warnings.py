@@ -82,6 +82,7 @@ WARNINGS: tuple[WarningRow, ...] = (
         "export it with opset 11 or later",
     ),
     WarningRow("Scatter was deprecated in Opset 11"),  # ScatterElements is the same operator
+    WarningRow("Empty initializer .* was provided with non-empty data"),  # roi of each Resize of opset 11
     WarningRow("Using attribute allowzero with opset < 14"),  # trtsmith checks a Reshape itself
     WarningRow("already exists, the output tensors of this new instance will not be queryable"),
     WarningRow(

@@ -219,14 +219,18 @@ class _RowGroup:
     ) -> _RowGroup | None:
         """None where the rows are nothing that is known: a selection far away whose order the output has not."""
         base = next((n for n in names if wanted[n].ndim > 1 and wanted[n].dtype.kind == "f"), names[0])
-        prefix = wanted[base].shape[:-1] if wanted[base].ndim > 1 else wanted[base].shape
-        if not prefix or not np.prod(prefix):
+        scored = {wanted[n].shape for n in names if wanted[n].ndim == 1 and wanted[n].dtype.kind == "f"}
+        prefix = wanted[base].shape[:1]
+        if wanted[base].ndim > 1 and prefix not in scored:
+            prefix = wanted[base].shape[:-1]
+        if not np.prod(prefix) or len(prefix) not in (1, 2):  # rows of an image, or of images
             return None
         members = tuple(n for n in names if wanted[n].shape[: len(prefix)] == prefix)
         found = table(wanted, members, prefix)
         if found is None:
             return None
-        found = replace(found, columns=columns_of(found, {n: wanted[n].dtype.kind in "iub" for n in members}))
+        flat = [n for n in members if wanted[n].ndim <= len(prefix) + 1]
+        found = replace(found, columns=columns_of(found, {n: wanted[n].dtype.kind in "iub" for n in flat}))
         if order is not None:
             shape = found.values.shape[:2]
             if order.values.size != shape[0] * shape[1] or order.values.shape[-1] != shape[1]:

@@ -39,6 +39,9 @@ LAYOUTS = (
 )
 """How detectors write a detection into one row."""
 
+_WIDEST = 64
+"""Numbers of such a row, with masks' coefficients (38) or key points (57) behind it; more are no detection, but a mask."""
+
 
 @dataclass(frozen=True)
 class RowTable:
@@ -101,13 +104,13 @@ def table(arrays: Mapping[str, np.ndarray], names: Sequence[str], prefix: tuple[
 def columns_of(one: RowTable, whole: Mapping[str, bool]) -> Columns | None:
     """Where a detection's box, score and class are, by the values; None where rows are no detections.
 
-    whole: by output, whether it holds whole numbers.
+    whole: by output that has one dimension for a row's numbers at most, whether it holds whole numbers.
     """
     found = [one.filled(image) for image in range(len(one.values))]
     rows = np.concatenate([one.values[i][at] for i, at in enumerate(found)])
     if not len(rows):
         rows = one.values.reshape(-1, one.values.shape[2])
-    widths = {name: part.stop - part.start for name, part in one.parts.items()}
+    widths = {name: one.parts[name].stop - one.parts[name].start for name in whole}
     boxes = next((n for n, w in widths.items() if w == 4 and not whole[n]), None)
     if boxes is not None:  # one output for each
         singles = [n for n, w in widths.items() if w == 1]
@@ -119,17 +122,19 @@ def columns_of(one: RowTable, whole: Mapping[str, bool]) -> Columns | None:
         return _with_form(rows, Columns(one.parts[boxes].start, one.parts[scores].start, label))
     for name, width in widths.items():
         first = one.parts[name].start
-        for layout in LAYOUTS:
+        for layout in LAYOUTS if width <= _WIDEST else ():
             if width <= max(layout.score, layout.label, layout.box + 3) or (layout.label < 0 and width != 5):
                 continue
             own = rows[:, first : first + width]
-            if not _is_score(own[:, layout.score]) or (
-                layout.label >= 0 and not _is_label(own[:, layout.label])
+            if (
+                not _is_score(own[:, layout.score])
+                or (own.any() and not own[:, layout.score].any())
+                or (layout.label >= 0 and not _is_label(own[:, layout.label]))
             ):
                 continue
             label = first + layout.label if layout.label >= 0 else -1
             if label < 0:
-                others = [p.start for n, p in one.parts.items() if whole[n] and widths[n] == 1]
+                others = [one.parts[n].start for n, w in widths.items() if whole[n] and w == 1]
                 label = others[0] if others else -1
             return _with_form(rows, Columns(first + layout.box, first + layout.score, label))
     return None

@@ -340,22 +340,6 @@ LOCAL_CORRELATION = OpDef(
     torch_reference=_torch_reference,
     expand=expand_local_correlation,
     aliases=(
-        # mmcv has no exporter for it: attributes as its CorrelationFunction names them.
-        Alias(
-            op_type="MMCVCorrelation",
-            domains=("mmcv", "mmdeploy"),
-            inputs=("first", "second"),
-            attributes=(
-                Attr("kernel_size", Kind.INTS, (1,), (1, 2)),
-                Attr("max_displacement", Kind.INT, 1),
-                Attr("stride", Kind.INTS, (1,), (1, 2)),
-                Attr("padding", Kind.INTS, (1,), (1, 2)),
-                Attr("dilation", Kind.INTS, (1,), (1, 2)),
-                Attr("dilation_patch", Kind.INTS, (1,), (1, 2)),
-            ),
-            fields=_pairs,
-            source="mmcv, ops/correlation and csrc/common/cuda/correlation_cuda",
-        ),
         Alias(
             op_type="Correlation",
             domains=("mynamespace",),
@@ -366,6 +350,26 @@ LOCAL_CORRELATION = OpDef(
             epilogue=_flat,
             outputs=("flat",),
             source="FastFlowNet, tensorrt_workspace/fastflownet and its correlationPlugin",
+        ),
+        # mmcv has no exporter for it: users' own nodes have the name of the class, or of mmcv's other plugins, and
+        # attributes as its CorrelationFunction names them. The class's own name is others', too: max_displacement tells.
+        *(
+            Alias(
+                op_type=name,
+                domains=("mmcv", "mmdeploy"),
+                inputs=("first", "second"),
+                attributes=(
+                    Attr("kernel_size", Kind.INTS, (1,), (1, 2)),
+                    Attr("max_displacement", Kind.INT, *default),
+                    Attr("stride", Kind.INTS, (1,), (1, 2)),
+                    Attr("padding", Kind.INTS, (1,), (1, 2)),
+                    Attr("dilation", Kind.INTS, (1,), (1, 2)),
+                    Attr("dilation_patch", Kind.INTS, (1,), (1, 2)),
+                ),
+                fields=_pairs,
+                source="mmcv, ops/correlation and csrc/common/cuda/correlation_cuda",
+            )
+            for name, default in (("MMCVCorrelation", (1,)), ("Correlation", ()))
         ),
     ),
     cases=CASES,

@@ -68,7 +68,7 @@ def test_a_float_that_decides_sizes_is_offered(model: Path) -> None:
     with pytest.raises(trtsmith.ConversionError) as caught:
         trtsmith.convert(model, shapes="x:1x3x8x8")
     fix = caught.value.problems[0].fix
-    assert fix.startswith("--freeze 'ratio=[0.0]' (with your own value): sizes depend on the input 'ratio'")
+    assert fix.startswith("--freeze ratio=VALUE (with your own value): sizes depend on the input 'ratio'")
     assert trtsmith.convert(model, shapes="x:1x3x8x8", freeze="ratio=[0.5]").passed
     with pytest.raises(trtsmith.UsageError) as refused:
         trtsmith.convert(model, shapes="x:1x3x8x8", values="ratio=[1]")

@@ -71,6 +71,7 @@ def test_plugins_have_every_field(tmp_path: Path) -> None:
     [
         ("Inverze", "com.microsoft", "`trtsmith ops` lists", "did you mean 'Inverse', which computes"),
         ("Inverse", "elsewhere", "Inverse in one of the domains com.microsoft", "correct the node's domain"),
+        ("Correlation", "elsewhere", "one of the domains mmcv, mmdeploy", "correct the node's domain"),
         ("Foo", "bar", "an operator", "--plugins"),
         ("Foo", "", "an operator", "export the model without it"),
     ],

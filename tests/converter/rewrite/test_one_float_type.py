@@ -1,7 +1,8 @@
-"""Nodes that read several floating-point types, as ModelOpt's exports in float16 have them."""
+"""Nodes that read several floating-point types, as ModelOpt's exports in float16 have them, or int32 for int64."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -113,3 +114,35 @@ def test_a_sound_model_of_several_types_stays(tmp_path: Path) -> None:
     text = "(float16[2, 4] x, float e) => (float[2, 4] y) { a = Cast <to = 1> (x)  y = Add (a, e) }"
     model = loaded(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> g {text}'), tmp_path)
     assert with_one_float_type(model) == (model, ())
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = ScatterND (x, i, v)", lambda x: np.array([x[0], 9 * np.ones(4, np.float32)])),
+        (
+            "k = Cast <to = 6> (j)  y = ScatterND (x, k, v)",
+            lambda x: np.array([x[0], 9 * np.ones(4, np.float32)]),
+        ),
+        ("y = GatherND (x, c)", lambda x: x[[1, 1]]),
+        (
+            """y = If (t) <then_branch = a () => (float[m, 4] g) { g = GatherND (x, i) },
+                           else_branch = b () => (float[m, 4] h) { h = Relu (x) }>""",
+            lambda x: x[[1]],
+        ),
+    ],
+)
+def test_int32_indices_become_int64(
+    body: str, expected: Callable[[np.ndarray], np.ndarray], tmp_path: Path
+) -> None:
+    """PyTorch's exporter writes ScatterND so for index_put; indices count from the end, too."""
+    inputs = "float[2, 4] x, int32[n, 1] i, int64[n, 1] j, float[n, 4] v, bool t"
+    text = f"({inputs}) => (float[m, 4] y) <int32[2, 1] c = {{1, -1}}> {{ {body} }}"
+    model = loaded(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> g {text}'), tmp_path)
+    feeds = {"x": _X, "i": np.array([[-1]], np.int32), "j": np.array([[-1]]), "t": np.array(True)}
+    feeds["v"] = np.full((1, 4), 9, np.float32)
+    result = rewrite(model)
+    assert not result.warnings()
+    for graph in (result.model, reference(model)):
+        onnx.checker.check_model(graph.proto, full_check=True)
+        np.testing.assert_array_equal(run(graph, feeds)["y"], expected(_X))

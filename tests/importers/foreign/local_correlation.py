@@ -65,6 +65,8 @@ EXAMPLES = (
         CORRELATION, "MMCVCorrelation", "mmcv", MMCV | {"kernel_size": [2, 2], "dilation": [2, 2]}, inputs,
         oracle(2, 2, 2, 1, 2, 2), note="pairs",
     ),
+    Example(CORRELATION, "Correlation", "mmcv", MMCV, inputs, oracle(2, 3, 2, 1, 1, 2)),
+    Example(CORRELATION, "Correlation", "mmcv", {"max_displacement": 1}, inputs, oracle(1, padding=1), note="defaults"),
     Example(CORRELATION, "Correlation", "", {"patchsize": 5, "dilation": 1}, inputs, flat),
     Example(CORRELATION, CORRELATION, "trtsmith", FIELDS, inputs, oracle(2, 3, 2, 1, 1, 2)),
 )  # fmt: skip

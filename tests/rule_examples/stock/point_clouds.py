@@ -82,6 +82,15 @@ def _pairs(inputs: Arrays) -> Arrays:
     return {"p": np.stack([rows, index.reshape(-1)]).astype(np.int64)}
 
 
+def _pairs_of_two(inputs: Arrays) -> Arrays:
+    """Points 0 to 4 and 5 to 11, middles 0 and 1, and 2 to 4."""
+    parts = ((slice(0, 5), slice(0, 2)), (slice(5, 12), slice(2, 5)))
+    found = [
+        _pairs({"x": inputs["x"][x], "y": inputs["y"][y]})["p"] + [[y.start], [x.start]] for x, y in parts
+    ]
+    return {"p": np.concatenate(found, 1)}
+
+
 def _farthest(count: int, reach: float) -> Callable[[Arrays], Arrays]:
     """reach: the square of the distance from the origin within which points do not count."""
 
@@ -119,7 +128,8 @@ def _example(
 ) -> Example:
     half = any(array.dtype == np.float16 for array in feeds.values())
     domains = "".join(
-        f', "{d}" : 1' for d in ("mmcv", "mmdeploy", "rd3d", "torch_cluster", "custom_op", "autoware")
+        f', "{d}" : 1'
+        for d in ("mmcv", "pointnet2", "mmdeploy", "rd3d", "torch_cluster", "custom_op", "autoware")
     )
     return Example(
         name,
@@ -143,13 +153,13 @@ def _gather_example(name: str, op: str, kind: str, index: tuple[int, ...], opset
     )
 
 
-def _interpolation(kind: str) -> Example:
+def _interpolation(kind: str, op: str = "ThreeInterpolate") -> Example:
     weights = _RNG.random((2, 5, 3))
     dtype = np.float16 if kind == "float16" else np.float32
     return _example(
-        f"three neighbours' features, {kind}",
+        f"three neighbours' features by {op}, {kind}",
         f"({kind}[2, 4, 6] x, int32[2, 5, 3] i, {kind}[2, 5, 3] w) => ({kind}[2, 4, 5] y)"
-        " { y = ThreeInterpolate (x, i, w) }",
+        f" {{ y = {op} (x, i, w) }}",
         _interpolated,
         x=_RNG.standard_normal((2, 4, 6)).astype(dtype),
         i=_RNG.integers(0, 6, (2, 5, 3)).astype(np.int32),
@@ -157,15 +167,15 @@ def _interpolation(kind: str) -> Example:
     )
 
 
-def _three(kind: str, points: int) -> Example:
+def _three(kind: str, points: int, nodes: str = "d, i = mmcv.ThreeNN (u, k)", power: float = 0.5) -> Example:
     def expected(inputs: Arrays) -> Arrays:
         least, index = _near(inputs["k"], inputs["u"], 3)
-        return {"d": np.sqrt(least).astype(inputs["u"].dtype), "i": index}
+        return {"d": (least**power).astype(inputs["u"].dtype), "i": index}
 
     return _example(
-        f"distances to three of {points} points, {kind}",
+        f"{nodes}: distances to three of {points} points, {kind}",
         f"({kind}[B, n, 3] u, {kind}[B, {points}, 3] k) => ({kind}[B, n, 3] d, int32[B, n, 3] i)"
-        " { d, i = mmcv.ThreeNN (u, k) }",
+        f" {{ {nodes} }}",
         expected,
         u=_points(2, 7, 3, kind=kind),
         k=_points(2, points, 3, kind=kind),
@@ -202,8 +212,14 @@ _EXAMPLES = (
     _gather_example("no points", "GatherOperation", "float", (2, 0)),
     _interpolation("float"),
     _interpolation("float16"),
+    _interpolation("float", "mmcv.ThreeInterpolate"),
+    _gather_example("mmcv's groups", "mmcv.GroupingOperation", "float", (2, 5, 3)),
     _three("float", 11),
     _three("float16", 3),
+    _three("float", 11, "d, i = pointnet2.ThreeNN (u, k)"),
+    _three("float", 11, "d, i = ThreeNN (u, k)"),
+    _three("float", 11, "s, i = ThreeNN (u, k) d = Sqrt (s)"),
+    _three("float16", 11, "s, i = ThreeNN (u, k) r = Sqrt (s) d = Mul (r, r)", 1.0),
     _example(
         "neighbours",
         "(float[B, 10, 3] p, float[B, M, 3] q) => (int32[B, 4, M] y) { y = mmcv.KNN <k = 4> (p, q) }",
@@ -295,6 +311,14 @@ _EXAMPLES = (
         )
         for kind in ("float", "float16")
     ),
+    _example(
+        "pairs of two clouds",
+        "(float[N, 3] x, float[M, 3] y) => (int64[2, E] p)"
+        " <int64[3] a = {0, 5, 12}, int64[3] b = {0, 2, 5}, int64 k = {3}> { p = torch_cluster.knn (x, y, a, b, k) }",
+        _pairs_of_two,
+        x=_points(12, 3),
+        y=_points(5, 3),
+    ),
     *(
         _example(
             f"flagged rows, {kind}, one image without any",
@@ -369,15 +393,20 @@ REFUSED: dict[str, tuple[str, ...]] = {
             ' { y, z = GatherSegmentCSR <reduce = "median"> (x, c, i, p) }'
         ),
         _refused(
-            "(float[1, 5, 3] u, float[1, 4, 3] k) => (float[1, 5, 3] d, int32[1, 5, 3] i) { d, i = ThreeNN (u, k) }"
-        ),
-        _refused(
             "(float[1, 9, 3] p, float[1, 4, 3] q) => (int32[1, 4, 4] y)"
             " { y = BallQuery <radius = 1.25, nsample = 4> (p, q) }"
         ),
         _refused(
             "(float[8, 3] x, float[5, 3] y, int64[3] a) => (int64[2, E] p) <int64 k = {3}, bool c = {0}>"
             " { p = torch_cluster.knn (x, y, a, a, k, c) }"
+        ),
+        _refused(
+            "(float[8, 3] x, float[5, 3] y) => (int64[2, E] p)"
+            " <int64[3] a = {0, 2, 8}, int64[3] b = {0, 1, 5}, int64 k = {3}> { p = torch_cluster.knn (x, y, a, b, k) }"
+        ),
+        _refused(
+            "(float[8, 3] x, float[5, 3] y) => (int64[2, E] p) <int64[3] a = {0, 4, 8}, int64 k = {3}>"
+            " { p = torch_cluster.knn (x, y, a, , k) }"
         ),
         _refused(
             "(float[2, 3] x, float[5, 3] y) => (int64[2, E] p) <int64 k = {3}> { p = torch_cluster.knn (x, y, , , k) }"

@@ -56,11 +56,20 @@ _NOWHERE = float(1 << 24)
 """In place of a row's number, behind all of them."""
 
 
+_POINTNET2 = ("pointnet2", "pointnet2_ops", "pointnet2_utils")
+"""Domains of Pointnet2's functions as the packages that have them are called."""
+
 _FIRST = (
     "of points equally far away the lowest number comes first; the kernels' order is that of their threads"
 )
 _TIES = (
     "of equally near points the lower number comes first; mmcv's kernel takes them in the order of its heap"
+)
+
+
+_DISTANCES = (
+    "a ThreeNN without a domain is taken to give distances, as Pointnet2's function does, and not their squares, as its "
+    "kernel does: where these are meant, put a Mul of the output with itself behind the node"
 )
 
 
@@ -99,16 +108,18 @@ def _said(op: OpDef) -> str:
     return f"plugin {op.name}"
 
 
-def _three_nearest(w: Writer, dtype: str) -> Replacement | Refusal:
-    if w.node.domain != "mmcv":
-        return Refusal(
-            "exporters of ThreeNN differ: some mean distances, some their squares",
-            "mmcv's ThreeNN, which gives distances",
-            "write mmcv::ThreeNN, with a square behind it if the model has squares",
-        )
-    settings(w.node)
+def _three_nearest(w: Writer, dtype: str) -> Replacement:
+    """Distances, as the functions of mmcv and Pointnet2 give them; squares, as their kernels do, where Sqrt reads them."""
+    node = w.node
+    settings(node)
     distances, places = plugin_outputs(w, _NEIGHBOURS, _clouds(w, 1, 0), {"neighbours": 3})
-    return Replacement(w.finish(w.Cast(distances, to=dtype), places), _said(_NEIGHBOURS))
+    said = ""
+    if node.domain not in ("mmcv", *_POINTNET2) and node.used(0):
+        if all(reader is not None and reader.op_type == "Sqrt" for reader in node.readers(0)):
+            distances = w.Mul(distances, distances)
+        else:
+            said = _DISTANCES
+    return Replacement(w.finish(w.Cast(distances, to=dtype), places), _said(_NEIGHBOURS), numerics=said)
 
 
 def _neighbours(w: Writer, dtype: str) -> Replacement:
@@ -133,29 +144,44 @@ def _number(node: NodeView, index: int, what: str) -> float:
 def _cluster_pairs(w: Writer, dtype: str) -> Value | Refusal:
     node, dims = w.node, w.node.shape(0)
     settings(node)
-    bounds = [node.constant(i) for i in (2, 3) if node.input(i)]
-    if any(bound is None or bound.size != 2 for bound in bounds):
+    ends = [node.constant(i) if node.input(i) else None for i in (2, 3)]
+    given = [end for end in ends if end is not None]
+    counts = {end.size for end in given} if len(given) == 2 else {2, *(end.size for end in given)}
+    if len(given) != sum(bool(node.input(i)) for i in (2, 3)) or len(counts) > 1 or min(counts) < 2:
         return Refusal(
-            "it has several clouds, or their bounds are computed at run time",
-            "one cloud: ptr_x and ptr_y left out, or constants of two numbers",
-            "export the model for one cloud",
+            "the bounds of its clouds are computed at run time, or are of different numbers of clouds",
+            "ptr_x and ptr_y as constants of the same length, or left out for one cloud",
+            "export the model with fixed clouds",
         )
     if node.input(5) and _number(node, 5, "cosine"):
         return Refusal(
             "cosine is set", "Euclidean distances", "divide the rows by their lengths ahead of the node"
         )
     count = int(_number(node, 4, "k"))
-    if dims is None or len(dims) != 2 or dims[0] is None:
+    several = counts != {2}
+    if dims is None or len(dims) != 2 or (dims[0] is None and not several):
         return unknown(node, 0, "the number of points, a size,")
-    if dims[0] < count:
-        reason = f"{count} neighbours are asked for, and {node.input(0)!r} has {dims[0]} points"
-        return Refusal(reason, f"{count} points or more", "export the model with more points")
-    clouds = [w.Unsqueeze(cloud, axes=[0]) for cloud in _clouds(w, 0, 1)]
-    places = plugin_outputs(w, _NEIGHBOURS, clouds, {"neighbours": count})[1]
-    row = w.Reshape(w.arange(w.size(w.x[1], 0)), shape=[-1, 1])
-    rows = w.Reshape(w.Expand(row, [1, count]), shape=[-1])
-    columns = w.Cast(w.Reshape(places, shape=[-1]), to="int64")
-    return w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in (rows, columns)), axis=0)
+    x, y = _clouds(w, 0, 1)
+    bounds = (
+        [list(pairwise(end.reshape(-1).tolist())) for end in given] if several else [[(0, dims[0] or 0)], []]
+    )
+    found = []
+    for cloud, (start, end) in enumerate(bounds[0]):
+        if end - start < count:
+            reason = f"{count} neighbours are asked for, and {node.input(0)!r} has {end - start} points"
+            where = f" in cloud {cloud}" if several else ""
+            return Refusal(reason + where, f"{count} points or more", "export the model with more points")
+        first, last = bounds[1][cloud] if several else (0, 0)
+        clouds = (w.slice(x, [start], [end], [0]), w.slice(y, [first], [last], [0])) if several else (x, y)
+        sides = [w.Unsqueeze(part, axes=[0]) for part in clouds]
+        places = plugin_outputs(w, _NEIGHBOURS, sides, {"neighbours": count})[1]
+        row = w.Reshape(w.arange(w.size(clouds[1], 0)), shape=[-1, 1])
+        rows = w.Reshape(w.Expand(row, [1, count]), shape=[-1])
+        columns = w.Cast(w.Reshape(places, shape=[-1]), to="int64")
+        if several:
+            rows, columns = rows + first, columns + start
+        found.append(w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in (rows, columns)), axis=0))
+    return w.Concat(*found, axis=1) if several else found[0]
 
 
 def _ball(w: Writer, dtype: str) -> Replacement | Refusal:
@@ -291,14 +317,14 @@ STOCK_POINT_CLOUDS = NodeRule(
     _NAME,
     "samples, neighbours and balls of point clouds become plugins; gathers, and VAD's selection of rows, GatherND and TopK",
     (
-        *kinds("GatherOperation", "GroupingOperation", "ThreeInterpolate", "ThreeNN"),
-        *kinds("GatherPoints", "GroupPoints", domains=("mmdeploy",)),
+        *kinds("GatherOperation", "GroupingOperation", "ThreeInterpolate", domains=("mmcv", *_POINTNET2)),
+        *kinds("GatherPoints", "GroupPoints", domains=("mmdeploy", "mmcv")),
+        *kinds("ThreeNN", domains=("mmcv", *_POINTNET2)),
         *kinds("BallQuery", domains=("rd3d", "mmcv")),
         *kinds("FurthestPointSampling", domains=("mmdeploy", "mmcv")),
         *kinds("FPSampling", domains=("rd3d",)),
         *kinds("SelectAndPadPlugin", domains=("custom_op",)),
         *kinds("GatherSegmentCSR", "PTv3SerializedPooling", domains=("autoware",)),
-        "mmcv::ThreeNN",
         "mmcv::KNN",
         "torch_cluster::fps",
         "torch_cluster::knn",

@@ -14,8 +14,10 @@ from torch import nn
 from torch.export import Dim
 
 import trtsmith
+from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.convert.pytorch import onnx_program
 from trtsmith.converter.convert.pytorch.aten_rules import RULES
+from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 
 
 class _Ragged(nn.Module):
@@ -64,6 +66,19 @@ def test_rows_of_groups_take_the_matrix_of_their_group(rows: int, ends: list[int
     rule = RULES[torch.ops.aten._grouped_mm.default]
     torch.testing.assert_close(rule(x, weight, offs), grouped_product(x, weight, offs))
     assert rule(x, weight, None, bias=torch.ones(6)) is NotImplemented
+
+
+class _Spectrum(nn.Module):
+    """torch.istft adds frames up by index_put with int32 indices."""
+
+    def forward(self, wave: torch.Tensor) -> torch.Tensor:
+        window = torch.hann_window(64)
+        found = torch.stft(wave, 64, 16, window=window, return_complex=True)
+        return torch.istft(found * 0.7, 64, 16, window=window)
+
+
+def test_int32_indices_of_the_exporter(tmp_path: Path) -> None:
+    assert trtsmith.convert(_Spectrum(), (torch.randn(2, 400),), output=tmp_path / "net.plan").passed
 
 
 class _Experts(nn.Module):
@@ -171,6 +186,36 @@ def test_the_older_exporter_gives_the_same_names_structures_and_sizes(
 
 def _refuse(*args: Any, **options: Any) -> Any:
     raise RuntimeError("not this one")
+
+
+class _Joined(nn.Module):
+    def forward(self, image: Any, *others: Any) -> Any:
+        return torch.cat([image, *others], dim=1)
+
+
+_ROWS = {0: Dim("rows", min=2, max=6)}
+
+
+@pytest.mark.parametrize("way", ["new", "old"])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        (_ROWS, _ROWS, _ROWS),
+        (_ROWS, (_ROWS, _ROWS)),
+        ((_ROWS[0], None), [(_ROWS[0], None), _ROWS]),
+        {"image": _ROWS, "others": [_ROWS, _ROWS]},
+    ],
+    ids=["one by one", "in a tuple", "axes in tuples", "by name"],
+)
+def test_arguments_behind_a_star_keep_their_ranges(
+    shapes: Any, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "old":
+        monkeypatch.setattr(torch.export, "export", _refuse)
+    args = torch.rand(3, 4), torch.rand(3, 1), torch.rand(3, 2)
+    opened = open_model(TorchModule(_Joined(), args, {}, shapes))
+    assert [(sizes.min[0], sizes.max[0]) for sizes in opened.profile.values()] == [(2, 6)] * 3
+    assert not opened.endless
 
 
 @torch.jit.script

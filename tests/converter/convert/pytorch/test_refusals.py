@@ -80,6 +80,11 @@ def raises(self: Any, x: Any) -> Any:
     raise ValueError("I do not like this\n\nat all")
 
 
+def windows(self: Any, x: Any) -> Any:
+    size = x.shape[1] + (4 - x.shape[1] % 4) % 4
+    return nn.functional.pad(x, (0, size - x.shape[1])).view(2, size // 4, 4)
+
+
 REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, ...]]] = {
     "an operator without a fake implementation": (
         made_of(lambda self, x: torch.ops.mycompany.no_fake(x)), (2, 4), {},
@@ -98,16 +103,29 @@ REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, 
     "an operator that the exporter lacks": (
         made_of(lambda self, x: torch.linalg.eigvals(x)), (3, 3), {}, ("aten::linalg_eig", "exporter does not know"),
     ),
+    "an operator that others stand for": (
+        made_of(lambda self, x: torch.linalg.solve(x, x)), (3, 3), {}, ("linalg_solve", "torch.linalg.inv(a) @ b"),
+    ),
+    "padding to windows": (
+        made_of(windows), (2, 6),
+        {"dynamic_shapes": ({1: Dim("w", min=5, max=11)},)}, ("dimension", "dynamo=False, dynamic_axes="),
+    ),
+    "shapes of another structure": (
+        made_of(lambda self, x: x + 1), (2, 6), {"dynamic_shapes": ({1: Dim("w", max=8)}, None)},
+        ("dynamic_shapes do not fit the module's arguments", "an entry for each argument"),
+    ),
     "no tensor among the outputs": (made_of(lambda self, x: 3), (2,), {}, ("returns no tensor",)),
 }  # fmt: skip
 """A module, the shape of its example, options, and what is said."""
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_pytorch_cannot_export_is_said(case: str) -> None:
+def test_what_pytorch_cannot_export_is_said(case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """And nothing else: PyTorch logs a hundred lines of guards, and prints graphs."""
     module, shape, options, words = REFUSED[case]
     said = str(refused(module, (torch.rand(shape),), **options))
     assert all(word in said for word in words), said
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -169,11 +169,11 @@ def test_a_fault_that_tensorrts_words_tell_is_mended_without_looking_for_it(
     [
         (
             lambda low, high: low[0] == high[0],
-            "TensorRT builds it for one batch size: --shapes x=2x8x4:2x8x16:2x8x32; ",
+            "TensorRT builds it for one size of the first axis: --shapes x=2x8x4:2x8x16:2x8x32; ",
         ),
         (
             lambda low, high: low[1:] == high[1:],
-            "TensorRT builds it for fixed sizes but for the batch: --shapes x=1x8x16:2x8x16:4x8x16; ",
+            "TensorRT builds it for fixed sizes but for the first axis: --shapes x=1x8x16:2x8x16:4x8x16; ",
         ),
         (lambda low, high: low == high, "TensorRT builds it for one shape: --shapes x=2x8x16; "),
         (lambda low, high: False, ""),

@@ -114,6 +114,7 @@ NOTHING = [
     "/reshape: Using attribute allowzero with opset < 14 is a TensorRT extension.",
     "A node named /add already exists, the output tensors of this new instance will not be queryable.",
     "The timing cache will not be used!",
+    "WeightsContext.cpp:525: Empty initializer roi was provided with non-empty data. Overriding data to nullptr",
 ]
 
 

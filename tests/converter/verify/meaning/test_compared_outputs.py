@@ -301,6 +301,28 @@ def test_an_output_far_from_a_selection_keeps_its_places(tmp_path: Path) -> None
     assert not judged.by({"y": judged.plain["y"][::-1].copy()}).agrees
 
 
+@pytest.mark.parametrize("score", ["", "float[K] best, "], ids=["alone", "with scores"])
+@pytest.mark.parametrize(
+    ("shape", "right"),
+    [((12, 1, 8, 8), 3), ((12, 1, 8, 8), 5), ((12, 8, 8), 3), ((12, 1, 70, 6), 3), ((12, 1, 70, 6), 5)],
+)
+def test_masks_are_no_detections(tmp_path: Path, shape: tuple[int, ...], right: int, score: str) -> None:
+    """Zero outside of their boxes, their columns pass for a score and a class."""
+    sizes, given = ",".join(map(str, shape)), ",".join(map(str, ("K", *shape[1:])))
+    text = f"""(float[12] scores, float[{sizes}] masks) => ({score}float[{given}] kept)
+        <float limit = {{0.4}}, int64[1] zero = {{0}}> {{
+        s = Identity (scores) over = Greater (s, limit) at = NonZero (over) k = Squeeze (at, zero)
+        best = Gather (s, k) kept = Gather (masks, k) }}"""
+    masks = np.zeros(shape)
+    masks[..., :right] = RNG.uniform(0.1, 1, (*shape[:-1], right))
+    judged = Judged(tmp_path, text, scores=np.linspace(0.9, 0.1, 12), masks=masks)
+    found = judged.by(judged.plain)
+    assert found.agrees and not found.nothing and "detection" not in found.meaning
+    wrong = judged.plain["kept"].copy()
+    wrong[2, ..., :right] *= 1.2
+    assert not judged.by({**judged.plain, "kept": wrong}).agrees
+
+
 def test_selections_are_recognised(tmp_path: Path) -> None:
     texts = {NMS: "rows", TOP: "rows", CLASSES: "classes", RANKING: "ranking", PLACES: "set"}
     kinds = {
