@@ -229,7 +229,7 @@ def quiet() -> Iterator[None]:
 
     Loggers and warning filters are those of the process, and so is much of what PyTorch's tracer keeps.
     """
-    own, said = ("torch", "onnxscript", "onnx_ir"), torch._C._jit_onnx_log
+    own, said = ("torch", "onnxscript", "onnx_ir"), getattr(torch._C, "_jit_onnx_log", _unsaid)
     with _ONE_AT_A_TIME:
         names = (*own, *(name for name in logging.root.manager.loggerDict if name.partition(".")[0] in own))
         levels = {name: logging.getLogger(name).level for name in names}
