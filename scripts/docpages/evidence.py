@@ -284,6 +284,7 @@ def figures() -> str:
             f"{convolution['plugin']['median_us']:,.0f} µs: {convolution['ratio']:.1f} times as fast",
         ),
         *_network_rows(),
+        network_times.real_row(),
         (
             f"ONNX's tests as engines on a GPU, {len(tests):,} cases",
             "",

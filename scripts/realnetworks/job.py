@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -193,9 +194,7 @@ class _Network:
                 run()
         held = last[0]
         # The graph reads the memory of weights and inputs, and does not hold it.
-        return Way(
-            graph.replay, lambda _kept=(module, given): {str(index): x for index, x in enumerate(held)}
-        )
+        return Way(graph.replay, partial(_by_number, held, module, given))
 
     def error(self, way: str, outputs: Mapping[Any, torch.Tensor]) -> float:
         """||y - x|| / ||x|| of the worst output."""
@@ -204,6 +203,10 @@ class _Network:
             float(f"{relative_error(outputs[name].float().cpu().numpy(), right):.3g}")
             for name, right in zip(names, self._right, strict=True)
         )
+
+
+def _by_number(held: Sequence[torch.Tensor], *_kept: Any) -> dict[str, torch.Tensor]:
+    return {str(index): x for index, x in enumerate(held)}
 
 
 def _kind_of(way: str) -> str:

@@ -109,7 +109,7 @@ def scalar_range_rule(node: NodeView) -> Replacement | Refusal | None:
 def _fed_float(node: NodeView) -> str:
     """The input of the model, of floats, from which an end is computed; "" if there is none."""
     names = [] if any(node.inside()) else list(dict.fromkeys(node.inputs))
-    for name in names:  # it grows
+    for name in map(str, names):  # it grows
         maker = node.producer_of(name)
         if maker is not None and not maker.domain and maker.op_type in SIZE_OPERATORS:
             names += [read for read in maker.input if read not in names]
