@@ -17,12 +17,13 @@ X = 1  # one
 """What X is."""
 
 
-def f(
+def f(  # two
     a: int,
-) -> str:  # three
+) -> str:
     """Says it."""
+    if a: return ""  # three and four, in one line
     return """two
-    lines"""
+    lines"""  # five
 '''
 NATIVE = """// a comment
 /* another
@@ -33,21 +34,36 @@ int x = 1;  // one
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "lines"), [("a.py", PYTHON, 6), ("a.cu", NATIVE, 1), ("a.md", "text", 0)]
+    ("name", "text", "statements"), [("a.py", PYTHON, 5), ("a.cu", NATIVE, 1), ("a.md", "text", 0)]
 )
-def test_lines_of_code(name: str, text: str, lines: int, tmp_path: Path) -> None:
+def test_statements(name: str, text: str, statements: int, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    assert mass.code_lines(tmp_path / name) == lines
+    assert mass.mass_of(tmp_path / name).statements == statements
 
 
-def test_a_row_above_its_limit_fails(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_functions_that_are_hard_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    names = ", ".join("abcdefghi")
+    path.write_text(f"def f({names}):\n" + "    if a: b()\n" * 11 + "def g(a):\n" + "    if a: b()\n" * 10)
+    assert mass.mass_of(path) == mass.Mass(statements=44, functions=2, branching=1, wide=1)
+
+
+@pytest.mark.parametrize(
+    ("found", "above"),
+    [
+        (mass.Mass(103, 100, 5, 2), False),
+        (mass.Mass(104, 100, 5, 2), True),
+        (mass.Mass(100, 100, 6, 2), True),
+        (mass.Mass(100, 100, 5, 3), True),
+    ],
+)
+def test_a_row_above_a_limit_fails(
+    found: mass.Mass, above: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [mass.BudgetRow(("a",), 10, 10, 5), mass.BudgetRow(("b",), 11, 10, 5)]
-    monkeypatch.setattr(mass, "budget_rows", lambda: rows)
-    assert mass.main(["--check"]) == 1 and capsys.readouterr().out.startswith("     11 lines")
-    monkeypatch.setattr(mass, "budget_rows", lambda: rows[:1])
-    assert mass.main(["--check"]) == 0 and not capsys.readouterr().out
+    row = mass.BudgetRow(("a",), found, limit=100, branching=5.0, wide=2)
+    monkeypatch.setattr(mass, "budget_rows", lambda: [row])
+    assert mass.main(["--check"]) == int(above)
+    assert ("above the limit" in capsys.readouterr().out) is above
 
 
 def test_every_row_of_the_budget_names_folders_of_the_checkout() -> None:
