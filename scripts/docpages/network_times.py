@@ -178,7 +178,7 @@ def real_row() -> tuple[str, str, str]:
 
 
 def _is_right(way: Mapping[str, Any]) -> bool:
-    return way.get("error", 1.0) < _WRONG
+    return bool(way.get("error", 1.0) < _WRONG)
 
 
 def _ratios(rows: Sequence[Mapping[str, Any]], other: str) -> list[float]:
