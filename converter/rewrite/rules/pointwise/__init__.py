@@ -6,12 +6,9 @@ from trtsmith.converter.rewrite.rules.pointwise.functions import (
     float_mod_rule,
     functions_rule,
 )
-from trtsmith.converter.rewrite.rules.pointwise.ranges_and_gates import (
-    half_gates_rule,
-    half_range_rule,
-    scalar_range_rule,
-    wide_activations_rule,
-)
+from trtsmith.converter.rewrite.rules.pointwise.half_gates import half_gates_rule
+from trtsmith.converter.rewrite.rules.pointwise.ranges import half_range_rule, scalar_range_rule
+from trtsmith.converter.rewrite.rules.pointwise.wide_activations import wide_activations_rule
 
 RULES: tuple[NodeRule, ...] = (
     functions_rule,

@@ -1,0 +1,30 @@
+"""Rewrites EyeLike of a matrix of dynamic size as a comparison of row and column numbers."""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.importers.dtypes import NUMBERS
+
+
+@node_rule("dynamic-eye", "EyeLike")
+def dynamic_eye_rule(node: NodeView) -> Replacement | Refusal | None:
+    """EyeLike of a matrix of dynamic size."""
+    shape = node.shape(0)
+    if shape is not None and None not in shape:
+        return None
+    wanted = node.attributes.get("dtype") or NUMBERS.get(node.dtype(0) or "")
+    if not wanted:
+        return Refusal(
+            f"the element type of {node.input(0)!r} is unknown",
+            "a dtype attribute, or a tensor of known type",
+            "run onnx.shape_inference on the model, so that types are known",
+        )
+    w = Writer(node)
+    sizes = w.Shape(w.x[0])
+    height, width = (w.Gather(sizes, axis, axis=0) for axis in (0, 1))
+    rows, columns = (w.Range(0, size, 1) for size in (height, width))
+    diagonal = w.Add(w.Unsqueeze(rows, axes=[1]), int(node.attributes.get("k", 0)))
+    return Replacement(
+        w.finish(w.Cast(w.Equal(diagonal, columns), to=wanted)), "a comparison of row and column numbers"
+    )

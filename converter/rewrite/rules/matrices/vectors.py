@@ -1,0 +1,40 @@
+"""Gives vectors a dimension of one where TensorRT wants a matrix, and takes it away again.
+
+TensorRT-RTX 1.7.1 refuses ArgMax, ArgMin, Hardmax, LogSoftmax and Softmax of a vector ("at least 2 dimensions are
+required"), and loses a dimension in the product of a vector with a stack of matrices.
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.writer import Writer
+
+
+@node_rule("vectors", "ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "MatMul", "Softmax")
+def vectors_rule(node: NodeView) -> Replacement | Refusal | None:
+    """vectors as matrices of one row."""
+    if node.rank(0) != 1:
+        return None
+    return _product(node) if node.op_type == "MatMul" else _along_it(node)
+
+
+def _product(node: NodeView) -> Replacement | None:
+    right = node.rank(1)
+    if right is None or right < 3:
+        return None
+    w = Writer(node)
+    return Replacement(
+        w.finish(w.Squeeze(w.MatMul(w.Unsqueeze(w.x[0], axes=[0]), w.x[1]), axes=[right - 2])),
+        "the vector as a matrix of one row",
+    )
+
+
+def _along_it(node: NodeView) -> Replacement:
+    """Along the only axis. Softmax before opset 13 makes a matrix of its input: of one row, here as well."""
+    w = Writer(node)
+    scalar = node.op_type.startswith("Arg") and not node.attributes.get("keepdims", 1)
+    row = w.Unsqueeze(w.x[0], axes=[0])
+    result = w.write(node.op_type, row, axis=1, **node.own("select_last_index"))
+    return Replacement(
+        w.finish(w.squeeze(result, [0, 1] if scalar else [0])), "the vector as a matrix of one row"
+    )
