@@ -6,7 +6,8 @@ from trtsmith.converter.rewrite.rules.layout.conv_transpose import conv_transpos
 from trtsmith.converter.rewrite.rules.layout.depthwise_filters import depthwise_filters_rule
 from trtsmith.converter.rewrite.rules.layout.image_convolution import image_convolution_rule
 from trtsmith.converter.rewrite.rules.layout.many_axes import many_axes_rule
-from trtsmith.converter.rewrite.rules.layout.slices_and_tiles import scalar_tile_rule, slice_axes_rule
+from trtsmith.converter.rewrite.rules.layout.scalar_tile import scalar_tile_rule
+from trtsmith.converter.rewrite.rules.layout.slice_axes import slice_axes_rule
 from trtsmith.converter.rewrite.rules.layout.space_to_depth import space_to_depth_rule
 from trtsmith.converter.rewrite.rules.layout.tokens_as_maps import tokens_as_maps_rule
 

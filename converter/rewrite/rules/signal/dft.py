@@ -1,16 +1,7 @@
 """Rewrites DFT, for which TensorRT-RTX has no layer, as a product with a matrix of cosines and sines.
 
-Makes the matrices of discrete Fourier transforms, over values stored as (real, imaginary) pairs.
-
-A transform of n points into k is one product of n * c numbers by an [n * c, k * d] matrix, c and d being 1 for real and
-2 for complex values. Angles are reduced modulo the length as whole numbers, computed in float64 and rounded once.
-
 More points than a matrix is worth are n1 * n2 of them, in two products (Cooley and Tukey 1965); where no two such factors
 are, the transform is a convolution with a chirp (Bluestein 1970), of a power of two of points.
-
-Rewrites STFT in the forms that TensorRT refuses: a window that the graph computes, a complex signal.
-
-Frames are gathered, weighted and multiplied by the matrix of the Fourier transform.
 """
 
 from __future__ import annotations
@@ -24,107 +15,23 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-
-
-def forward(w: Writer, used: int, length: int, bins: int, parts: int, kind: str) -> np.ndarray:
-    """X[k] = sum over n < used of x[n] exp(-2 pi i k n / length), k < bins. [used * parts, bins * 2]."""
-    cos, sin = _tables(length)
-    return _matrix(w, used, bins, [[cos, -sin], [sin, cos]][:parts], kind)
-
-
-def inverse(w: Writer, used: int, length: int, parts: int, kind: str, factor: float = 1.0) -> np.ndarray:
-    """x[n] = factor / length * sum over k < used of X[k] exp(2 pi i k n / length). [used * parts, length * 2]."""
-    cos, sin = (table * (factor / length) for table in _tables(length))
-    return _matrix(w, used, length, [[cos, sin], [-sin, cos]][:parts], kind)
-
-
-def inverse_real(w: Writer, used: int, length: int, parts: int, kind: str) -> np.ndarray:
-    """The inverse for the first half of a spectrum whose other half is its conjugate: [used * parts, length].
-
-    All bins but the first, and the one at half an even length, stand for two.
-    """
-    bins = np.arange(used)
-    cos, sin = (table / length for table in _tables(length))
-    made = _matrix(w, used, length, [[cos], [-sin]][:parts], kind)
-    made[np.repeat((bins != 0) & (2 * bins != length), parts)] *= 2
-    return made
-
-
-def _matrix(w: Writer, rows: int, columns: int, tables: list[list[np.ndarray]], kind: str) -> np.ndarray:
-    """[rows * R, columns * C] of tables [R][C][length], each taken at row * column modulo the length."""
-    length, parts, values = len(tables[0][0]), len(tables), len(tables[0])
-    size = np.dtype(kind).itemsize * rows * parts * columns * values
-    w.expect(f"a transform of {length:,} points", nbytes=size, fix=_SPLIT)
-    made = np.empty((rows, parts, columns, values), kind)
-    turns = np.arange(columns)
-    for row in range(rows):  # one at a time: all their indices would take more memory than the matrix
-        at = row * turns % length
-        for part, value in np.ndindex(parts, values):
-            made[row, part, :, value] = tables[part][value][at]
-    return made.reshape(rows * parts, columns * values)
-
-
-def _tables(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines and sines of all angles; float64."""
-    turns = np.arange(length)
-    angle = 2 * np.pi * turns / length
-    cos, sin = np.cos(angle), np.sin(angle)
-    sin[(2 * turns) % length == 0] = (
-        0.0  # sin(pi) is 1e-16 in float64; the imaginary part there must not count
-    )
-    cos[(4 * turns) % length == 0] = np.round(cos[(4 * turns) % length == 0])
-    sin[(4 * turns) % length == 0] = np.round(sin[(4 * turns) % length == 0])
-    return cos, sin
-
-
-def computed(
-    w: Writer, used: Value, length: Value, bins: Value, parts: int, *, back: bool, real_out: bool
-) -> Value:
-    """The same matrices as float32 in the graph, for sizes (int64[1]) of run time."""
-    rows = w.Unsqueeze(w.arange(used), axes=[1])
-    turns = w.Mod(w.Mul(rows, w.Unsqueeze(w.arange(bins), axes=[0])), length)
-    angle = w.Mul(w.Div(w.Cast(turns, to="float32"), w.Cast(length, to="float32")), 2 * np.pi)
-    cos, sin = w.Cos(angle), w.Sin(angle)
-    minus = w.Neg(sin)
-    if real_out:
-        once = w.Or(w.Equal(rows, 0), w.Equal(w.Mul(rows, 2), length))
-        weight = w.Where(once, 1.0, 2.0)
-        # Their sines are zero but for rounding, and must not count.
-        blocks = [w.Mul(cos, weight), w.Mul(minus, w.Where(once, 0.0, 2.0))][:parts]
-        line = [w.Unsqueeze(block, axes=[1]) for block in blocks]
-        matrix = w.Concat(*line, axis=1) if parts > 1 else line[0]  # [used, parts, bins]
-        out = bins
-    else:
-        signed = [(cos, sin), (minus, cos)] if back else [(cos, minus), (sin, cos)]
-        pairs = [
-            w.Concat(w.Unsqueeze(a, axes=[1, 3]), w.Unsqueeze(b, axes=[1, 3]), axis=3)
-            for a, b in signed[:parts]
-        ]
-        matrix = w.Concat(*pairs, axis=1) if parts > 1 else pairs[0]  # [used, parts, bins, 2]
-        out = w.Mul(bins, [2])
-    if back:
-        matrix = w.Div(matrix, w.Cast(length, to="float32"))
-    return w.Reshape(matrix, shape=[w.Mul(used, [parts]), out])
-
+from trtsmith.converter.rewrite.rules.signal.fourier_matrices import (
+    PRODUCT,
+    SPLIT,
+    computed,
+    forward,
+    inverse,
+    inverse_real,
+    kind_of,
+)
 
 _LARGEST = 4096
 """Points up to which the matrix is worth its memory: 4096 in and out, complex, are 256 MiB of float32. Of float64 it
 is half as many."""
 
-_SPLIT = "split the transform, or compute it outside of the network"
 
 LONGEST = 1 << 20
 """Points up to which the tables of two products are: of the chirp's 2^21 they are 32 MiB and twice 64 MiB of float32."""
-
-PRODUCT = (
-    "a Fourier transform is computed as a matrix product in float32: its rounding error grows with the length, and "
-    "TensorRT may multiply in TF32"
-)
-
-
-def _kind(dtype: str) -> str:
-    """The type of a transform of data of that type."""
-    return "float64" if dtype == "float64" else "float32"
 
 
 def _largest(kind: str) -> int:
@@ -162,11 +69,11 @@ def dft_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"a transform of {size} points",
             f"at most {most}: trtsmith computes it as a product with {'a matrix' if points is None else 'two matrices'}",
-            _SPLIT,
+            SPLIT,
         )
     w = Writer(node)
     result = transform(w, w.x[0], shape, axis, size if points is not None else given, back, half, dtype)
-    factors = points is not None and size > _largest(_kind(dtype))
+    factors = points is not None and size > _largest(kind_of(dtype))
     what = "DFT as products of its factors' transforms" if factors else "DFT as a product with its matrix"
     return Replacement(w.finish(result), what, numerics=PRODUCT)
 
@@ -189,7 +96,7 @@ def transform(
     data = w.Cast(data, to="float32") if dtype in ("float16", "bfloat16") else data
     order = [*(i for i in range(rank - 1) if i != axis), axis, rank - 1]
     data = w.Transpose(data, perm=order) if axis != rank - 2 else data
-    parts, kind = (1 if shape[-1] == 1 else 2), _kind(dtype)
+    parts, kind = (1 if shape[-1] == 1 else 2), kind_of(dtype)
     if points is not None and size is not None and size > _largest(kind):
         result = _long(w, data, rank, points, size, parts, back, half, kind)
     else:
@@ -312,57 +219,3 @@ def _dynamic(
         length = w.Mul(w.Sub(points, [1]), [2])
     bins = w.Add(w.Div(length, [2]), [1]) if half and not back else length
     return data, computed(w, points, length, bins, parts, back=back, real_out=back and half)
-
-
-@node_rule("stft", "STFT")
-def stft_rule(node: NodeView) -> Replacement | Refusal | None:
-    """STFT with a computed window becomes frames and a product."""
-    shape, dtype = node.shape(0), node.dtype(0)
-    complex_signal = shape is not None and len(shape) == 3 and shape[2] == 2
-    window_as_given = not node.input(2) or (node.is_constant(2) and not node.folded(2))
-    if window_as_given and not complex_signal:
-        return None
-    step, length = _number(node, 1), _number(node, 3)
-    if length is None and node.input(2):
-        sizes = node.shape(2)
-        length = sizes[0] if sizes else None
-    if step is None or length is None or dtype is None or shape is None:
-        missing = "frame_step" if step is None else "frame_length" if length is None else "the signal's type"
-        culprit = node.input(1 if step is None else 3 if length is None else 0)
-        return Refusal(
-            f"{missing} ({culprit!r}) is not known before run time",
-            "a constant, and a window of fixed length",
-            f"freeze it: --freeze {quote(culprit)}=N" if culprit else "give the window a fixed length",
-        )
-    parts = 2 if complex_signal else 1
-    bins = length // 2 + 1 if node.attributes.get("onesided", 1) else length
-    w = Writer(node)
-    narrow = dtype in ("float16", "bfloat16")
-    signal = w.Cast(w.x[0], to="float32") if narrow else w.x[0]
-    if len(shape) == 2:
-        signal = w.Unsqueeze(signal, axes=[2])
-    frames = _frames(w, signal, step, length)  # [batch, frames, length, parts]
-    if node.input(2):
-        window = w.Cast(w.x[2], to="float32") if narrow else w.x[2]
-        frames = w.Mul(frames, w.Unsqueeze(window, axes=[1]))
-    matrix = forward(w, length, length, bins, parts, _kind(dtype))
-    flat = w.Reshape(frames, [0, 0, length * parts])
-    product = w.MatMul(flat, matrix)
-    result = w.Reshape(product, [0, 0, bins, 2])
-    return Replacement(
-        w.finish(w.Cast(result, to=dtype) if narrow else result),
-        "STFT by frames and the matrix of its transform",
-        numerics=PRODUCT,
-    )
-
-
-def _number(node: NodeView, index: int) -> int | None:
-    value = node.constant(index)
-    return None if value is None else int(value.reshape(-1)[0])
-
-
-def _frames(w: Writer, signal: Value, step: int, length: int) -> Value:
-    """1 + (size - length) / step pieces of the signal's second axis."""
-    count = w.Add(w.Div(w.Sub(w.size(signal, 1), [length]), [step]), [1])
-    places = w.Add(w.Unsqueeze(w.Mul(w.arange(count), step), axes=[1]), w.numbers(length)[None])
-    return w.Gather(signal, places, axis=1)

@@ -1,11 +1,8 @@
-"""Rewrites Slice and Tile in forms that TensorRT refuses or computes wrongly.
+"""Names the axes and steps of a Slice that cuts some axes and leaves them out.
 
-Names the axes and steps of a Slice that cuts some axes and leaves them out. TensorRT-RTX 1.7.1 takes all axes for those that
-are left out ("The shape of input starts misaligns with the shape of input axes"), and as many steps if the numbers are int32
-("Slice steps length 3 does not equal starts length 2"). It also fails where a step is negative along an axis without
-elements, as in a flip of nothing: such an axis is not cut.
-
-Leaves out Tile of a scalar, which has nothing to repeat: TensorRT-RTX 1.6.1 gives 0 (seen on an H200).
+TensorRT-RTX 1.7.1 takes all axes for those that are left out ("The shape of input starts misaligns with the shape of input
+axes"), and as many steps if the numbers are int32 ("Slice steps length 3 does not equal starts length 2"). It also fails where
+a step is negative along an axis without elements, as in a flip of nothing: such an axis is not cut.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
-from trtsmith.converter.rewrite.target import Fault
 
 
 @node_rule("slice-axes", "Slice")
@@ -38,15 +34,3 @@ def slice_axes_rule(node: NodeView) -> Replacement | None:
     starts, ends = (w.Gather(end, kept, axis=0) if len(kept) < count else end for end in w.x[1:3])
     sliced = w.Slice(w.x[0], starts, ends, axes[kept], w.x[4] if steps is None else steps[kept])
     return Replacement(w.finish(sliced), "Slice with its axes and steps")
-
-
-_FAULTS = (Fault("tensorrt_rtx", ("1.6.1",), "gives 0 for Tile of a scalar", "an engine run on an H200"),)
-
-
-@node_rule("scalar-tile", "Tile", faults=_FAULTS)
-def scalar_tile_rule(node: NodeView) -> Replacement | None:
-    """Tile of a scalar, of which there is one."""
-    if node.rank(0) != 0:
-        return None
-    w = Writer(node)
-    return Replacement(w.finish(w.x[0]), "the scalar", notes=(node.because(_FAULTS, "it is left out"),))
