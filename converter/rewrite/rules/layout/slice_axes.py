@@ -1,8 +1,8 @@
 """Names the axes and steps of a Slice that cuts some axes and leaves them out.
 
 TensorRT-RTX 1.7.1 takes all axes for those that are left out ("The shape of input starts misaligns with the shape of input
-axes"), and as many steps if the numbers are int32 ("Slice steps length 3 does not equal starts length 2"). It also fails where
-a step is negative along an axis without elements, as in a flip of nothing: such an axis is not cut.
+axes"), and as many steps if the numbers are int32 ("Slice steps length 3 does not equal starts length 2"). It also fails
+where a step is negative along an axis without elements, as in a flip of nothing: such an axis is not cut.
 """
 
 from __future__ import annotations
