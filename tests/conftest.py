@@ -125,7 +125,8 @@ def pytest_runtest_makereport(
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = sum(
-        SKIPPED in dict(report.user_properties) for report in terminalreporter.getreports("skipped")
+        SKIPPED in dict(getattr(report, "user_properties", ()))  # a module that is skipped whole has none
+        for report in terminalreporter.getreports("skipped")
     )
     if skipped:
         terminalreporter.write_line(
