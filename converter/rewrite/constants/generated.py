@@ -85,10 +85,9 @@ def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
         maker, readers = found[name].node, [*dict.fromkeys(graph.readers_of(name))]
         if all(_is_broadcast(node, name) for node in readers):
             array = _without_copies(array)
-        others = [_unchanged(graph, node, name, array) for node in readers]
-        if all(others):
-            for node, other in zip(readers, others, strict=True):
-                _read_instead(graph, node.outputs[0], other)
+        if all(_is_neutral(graph, node, name, array) for node in readers):
+            for node in readers:
+                _read_instead(graph, node.outputs[0], node.inputs[1 - node.inputs.index(name)])
             gone |= dict.fromkeys(readers, ())
             what = "it changes nothing where it is read"
         elif array.size <= MOST_KEPT:
@@ -203,13 +202,13 @@ def _without_copies(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _unchanged(graph: Graph, node: Node, name: str, array: np.ndarray) -> str:
-    """The node's other input, if that is what the node makes with this one; "" if not."""
-    scope, (result, *_) = node.scope, node.outputs
+def _is_neutral(graph: Graph, node: Node, name: str, array: np.ndarray) -> bool:
+    """Whether the node makes its other input with this one."""
     number, places = _NEUTRAL.get(node.op_type, (0, ()))
-    place = node.inputs.index(name)
-    usual = _is_broadcast(node, name) and scope.outer is None and not _is_returned(graph, result)
-    return node.inputs[1 - place] if usual and place in places and bool((array == number).all()) else ""
+    usual = (
+        _is_broadcast(node, name) and node.scope.outer is None and not _is_returned(graph, node.outputs[0])
+    )
+    return usual and node.inputs.index(name) in places and bool((array == number).all())
 
 
 def _read_instead(graph: Graph, name: str, other: str) -> None:

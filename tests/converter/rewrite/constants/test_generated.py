@@ -54,6 +54,7 @@ DROPPED = {
     "divisor": "mask = Where (seen, one, zero)\n y = Div (x, mask)",
     "of two, in a row": "mask = Where (seen, zero, closed)\n ones_too = Where (seen, one, zero)\n a = Relu (x)\n"
     " b = Add (a, mask)\n y = Mul (b, ones_too)",
+    "twice": "mask = Where (seen, zero, closed)\n a = Relu (x)\n b = Add (a, mask)\n y = Sub (b, mask)",
     "of a condition": "positive = Greater (x, zero)\n both = And (seen, positive)\n y = Where (both, x, zero)",
 }
 
@@ -64,7 +65,11 @@ def test_a_mask_that_masks_nothing_is_dropped(tmp_path: Path, form: str) -> None
         DROPPED[form] if form == "of a condition" else f"{DROPPED[form].replace('y =', 'z =')}\n y = Abs (z)"
     )
     left, what = rewritten(model_of(tmp_path, MASK + behind))
-    kept = {"of a condition": ["Greater", "Where"], "of two, in a row": ["Relu", "Abs"]}
+    kept = {
+        "of a condition": ["Greater", "Where"],
+        "of two, in a row": ["Relu", "Abs"],
+        "twice": ["Relu", "Abs"],
+    }
     assert left == kept.get(form, ["Abs"])
     assert set(what) == {"a constant: it changes nothing where it is read"}
 
