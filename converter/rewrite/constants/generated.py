@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
@@ -32,7 +32,17 @@ _BROADCAST = frozenset(op_types("Add And Div Equal Greater Less Max Min Mul Or P
 MOST_COMPUTED = 2**32
 """Operations, to find the values out: elements, and multiplications of products. onnxruntime takes about a second."""
 
+MOST_HELD = 2**27
+"""Elements of all values that are read, made on the way, or found: 1 GiB at most."""
+
 _PRODUCTS = ("Gemm", "MatMul")
+
+_SUMS = frozenset(
+    op_types(
+        "AveragePool Conv ConvInteger ConvTranspose DeformConv Einsum GRU LSTM LpPool MatMulInteger MaxPool RNN"
+    )
+)
+"""Other operators of which an element may be made of many: of all of an input, at most."""
 
 _UNKNOWN = {0, TensorProto.STRING, *QUANTIZED}
 """Types of which nothing is computed here: quantized constants are fold_moves' business."""
@@ -66,30 +76,30 @@ def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
     scope = graph.root
     found = dict(_generated(scope))
     ends = [name for name, it in found.items() if it.worth and _is_end(graph, name, found)]
-    needed, ends = _needed(scope, found, ends)
-    values = computed_values(scope, [node.proto for node in needed], ends) if ends else None
+    ends = _affordable(scope, found, ends)
+    needed = _needed(found, ends)
+    values = computed_values(scope, [found[name].node.proto for name in needed], ends) if ends else None
     records = []
-    gone: list[Node] = []
+    gone: dict[Node, tuple[Node, ...]] = {}
     for name, array in (values or {}).items():
-        maker, readers = found[name].node, [*graph.readers_of(name)]
+        maker, readers = found[name].node, [*dict.fromkeys(graph.readers_of(name))]
         if all(_is_broadcast(node, name) for node in readers):
             array = _without_copies(array)
-        others = [_unchanged(node, name, array) for node in readers]
-        if all(others):
-            for node, other in zip(readers, others, strict=True):
-                _read_instead(graph, node.outputs[0], other)
-            gone += readers
+        if all(_is_neutral(graph, node, name, array) for node in readers):
+            for node in readers:
+                _read_instead(graph, node.outputs[0], node.inputs[1 - node.inputs.index(name)])
+            gone |= dict.fromkeys(readers, ())
             what = "it changes nothing where it is read"
         elif array.size <= MOST_KEPT:
-            scope.set_tensor(graph.adopt_tensor(numpy_helper.from_array(array, name), name))
+            scope.set_tensor(graph.tensor(array, name))
             what = "computed"
         else:
             continue
-        gone.append(maker)
+        gone[maker] = ()
         records.append(Rewrite(graph.unique_name(maker), maker.op_type, NAME, f"a constant: {what}"))
     for node in gone:
         scope.leave(node)
-    scope.replace(dict.fromkeys(gone, ()))
+    scope.replace(gone)
     graph.remove_dead([name for node in gone for name in node.inputs], scope)
     graph.infer()
     return tuple(records)
@@ -129,33 +139,51 @@ def _elements(scope: Scope, name: str) -> int:
 def _is_end(graph: Graph, name: str, found: Mapping[str, _Generated]) -> bool:
     """Whether the value is large, and read by a node of which the result does not follow from constants."""
     beside = (node for node in graph.readers_of(name) if node.outputs[0] not in found)
-    return _elements(graph.root, name) > LIMIT and any(beside)
+    return _elements(graph.root, name) > LIMIT and any(beside) and not _is_returned(graph, name)
 
 
-def _needed(scope: Scope, found: Mapping[str, _Generated], ends: list[str]) -> tuple[list[Node], list[str]]:
-    """The nodes that make these values, in order; and the values, without those that take too long."""
-    needed: set[str] = set()
-    taken: list[str] = []
-    left = MOST_COMPUTED
-    for end in ends:
-        queue, more = [end], set[str]()
-        while queue:
-            name = queue.pop()
-            if name in found and name not in needed and name not in more:
-                more.add(name)
-                queue.extend(found[name].node.inputs)
-        cost = sum(_cost(scope, found[name].node) for name in more)
-        if cost <= left:
-            left -= cost
-            needed |= more
-            taken.append(end)
-    return [it.node for name, it in found.items() if name in needed], taken
+def _is_returned(graph: Graph, name: str) -> bool:
+    """Whether a graph returns the value."""
+    return graph.used[name] > sum(node.inputs.count(name) for node in {*graph.readers_of(name)})
+
+
+def _affordable(scope: Scope, found: Mapping[str, _Generated], ends: list[str]) -> list[str]:
+    """Those of the values that neither take too long nor too much memory, with all that leads to them."""
+    work, room = MOST_COMPUTED, MOST_HELD
+    held: set[str] = set()
+    for name in _needed(found, ends):
+        node = found[name].node
+        new = {read for read in (*node.inputs, name) if read and read not in held}
+        cost, size = _cost(scope, node), sum(_size(scope, read) for read in new)
+        if cost <= work and size <= room and found.keys().isdisjoint(new - {name}):
+            work, room = work - cost, room - size
+            held |= new
+    return [end for end in ends if end in held]
+
+
+def _needed(found: Mapping[str, _Generated], ends: list[str]) -> list[str]:
+    """These values and those from which they are made, in order."""
+    needed, queue = set[str](), [*ends]
+    while queue:
+        name = queue.pop()
+        if name in found and name not in needed:
+            needed.add(name)
+            queue.extend(found[name].node.inputs)
+    return [name for name in found if name in needed]
+
+
+def _size(scope: Scope, name: str) -> int:
+    return prod(dim for dim in scope.dims(name) or () if isinstance(dim, int))
 
 
 def _cost(scope: Scope, node: Node) -> int:
-    size = _elements(scope, node.outputs[0])
-    inner = [dim for dim in scope.dims(node.inputs[0]) or () if isinstance(dim, int)]
-    return size * max(inner, default=1) if node.op_type in _PRODUCTS else size
+    """At most so many operations."""
+    size = _size(scope, node.outputs[0])
+    if node.op_type in _PRODUCTS:
+        return size * max(
+            (dim for dim in scope.dims(node.inputs[0]) or () if isinstance(dim, int)), default=1
+        )
+    return size * max(_size(scope, name) for name in node.inputs) if node.op_type in _SUMS else size
 
 
 def _is_broadcast(node: Node, name: str) -> bool:
@@ -174,13 +202,13 @@ def _without_copies(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _unchanged(node: Node, name: str, array: np.ndarray) -> str:
-    """The node's other input, if that is what the node makes with this one; "" if not."""
-    scope, (result, *_) = node.scope, node.outputs
+def _is_neutral(graph: Graph, node: Node, name: str, array: np.ndarray) -> bool:
+    """Whether the node makes its other input with this one."""
     number, places = _NEUTRAL.get(node.op_type, (0, ()))
-    place = node.inputs.index(name)
-    usual = _is_broadcast(node, name) and scope.outer is None and result not in scope.outputs
-    return node.inputs[1 - place] if usual and place in places and bool((array == number).all()) else ""
+    usual = (
+        _is_broadcast(node, name) and node.scope.outer is None and not _is_returned(graph, node.outputs[0])
+    )
+    return usual and node.inputs.index(name) in places and bool((array == number).all())
 
 
 def _read_instead(graph: Graph, name: str, other: str) -> None:

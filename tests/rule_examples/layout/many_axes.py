@@ -52,6 +52,13 @@ _EXAMPLES = (
         feed=(3, 2, 4, 6, 2),
     ),
     _example(
+        "an axis of unknown size that the last Reshape copies",
+        "float[n, 4, 4, 4, 2] x > float[a, b, c] y",
+        "int64[9] nine = {-1, 2, 2, 2, 2, 2, 2, 1, 2}, int64[3] join = {0, 4, -1}",
+        "a = Reshape (x, nine) b = Transpose <perm = [0, 8, 6, 4, 2, 7, 5, 3, 1]> (a) y = Reshape (b, join)",
+        feed=(3, 4, 4, 4, 2),
+    ),
+    _example(
         "axes that Unsqueeze adds",
         "float[n, 2, 3, k, 2, 2, 2] x > float[a, b] y",
         "int64[2] added = {0, 8}, int64[2] join = {12, -1}",
@@ -71,5 +78,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
         """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 1, 2, 1, 2, 1, 2, 1, 2] x) => (float[4, 8] y)
         <int64[2] join = {4, 8}> {
             b = Transpose <perm = [8, 6, 4, 2, 0, 7, 5, 3, 1]> (x) y = Reshape (b, join) }""",
+        """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 4, h, 8, 2] x) => (float[k, l] y)
+        <int64[1] two = {2}, int64[1] zero = {0}, int64[1] rest = {-1}, int64[2] join = {0, -1}> {
+            s = Shape (x) n1 = Gather (s, zero)
+            nine = Concat <axis = 0> (n1, two, two, rest, two, two, two, two, two)
+            a = Reshape (x, nine) b = Transpose <perm = [3, 0, 2, 1, 8, 4, 6, 5, 7]> (a) y = Reshape (b, join) }""",
     ),
 }

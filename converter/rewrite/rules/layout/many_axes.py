@@ -71,7 +71,10 @@ def _narrowed(node: NodeView) -> Replacement | None:
         data = w.write(one.op_type, data, *w.inputs(*one.inputs[1:]), **given)
     kept = [axis for axis, size in enumerate(sizes) if size != 1]
     data = _transposed(w, data, [sizes[axis] for axis in kept], [kept.index(p) for p in perm if p in kept])
-    result = w.Reshape(data, _target(node, w, [sizes[p] for p in perm]), **node.own("allowzero"))
+    target = _target(node, w, [sizes[p] for p in perm])
+    if target is None:
+        return None
+    result = w.Reshape(data, target, **node.own("allowzero"))
     return Replacement(w.finish(result), f"Transpose of {len(perm)} axes as one of at most {_MOST}")
 
 
@@ -111,12 +114,19 @@ def _sizes(maker: NodeView, w: Writer) -> list[Size] | None:
     return sizes
 
 
-def _target(node: NodeView, w: Writer, sizes: Sequence[Size]) -> Value | list[int]:
-    """The sizes of the last Reshape, with none that are copied from an axis."""
+def _target(node: NodeView, w: Writer, sizes: Sequence[Size]) -> Value | list[int] | None:
+    """The sizes of the last Reshape, with none that are copied from an axis; None if two would have to be found."""
     target = node.constant(1)
     if target is None or 0 not in target or node.attributes.get("allowzero", 0):
         return w.x[1]
-    return _vector(w, [int(n) if n else sizes[i] for i, n in enumerate(target)])
+    copied = [int(n) if n else sizes[i] for i, n in enumerate(target)]
+    if copied.count(_REST) > 1:
+        known = [size for size in sizes if isinstance(size, int) and size != _REST]
+        told = [size for size in copied if isinstance(size, int) and size != _REST]
+        if len(known) < len(sizes) - 1:
+            return None
+        copied[target.tolist().index(_REST)] = prod(known) // prod(told)
+    return _vector(w, copied)
 
 
 def _transposed(w: Writer, data: Value, sizes: Sequence[Size], perm: Sequence[int]) -> Value:

@@ -43,11 +43,14 @@ def scalar_range_rule(node: NodeView) -> Replacement | Refusal | None:
 
 def _fed_float(node: NodeView) -> str:
     """The input of the model, of floats, from which an end is computed; "" if there is none."""
-    names = [] if any(node.inside()) else list(dict.fromkeys(node.inputs))
-    for name in map(str, names):  # it grows
+    names, seen = [] if any(node.inside()) else [*node.inputs], set[str]()
+    for name in names:  # it grows
+        if name in seen:
+            continue
+        seen.add(name)
         maker = node.producer_of(name)
         if maker is not None and not maker.domain and maker.op_type in SIZE_OPERATORS:
-            names += [read for read in maker.input if read not in names]
+            names += map(str, maker.input)
         elif maker is None and not node.is_constant_value(name):
             type_ = node.type_of(name)
             if type_ is not None and type_.tensor_type.elem_type in FLOAT_TYPES:
