@@ -54,7 +54,7 @@ def _fed_float(node: NodeView) -> str:
         elif maker is None and not node.is_constant_value(name):
             type_ = node.type_of(name)
             if type_ is not None and type_.tensor_type.elem_type in FLOAT_TYPES:
-                return name
+                return str(name)
     return ""
 
 
