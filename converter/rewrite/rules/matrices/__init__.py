@@ -3,7 +3,10 @@
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.matrices.gated_bias import gated_bias_rule
 from trtsmith.converter.rewrite.rules.matrices.guarded_softmax import guarded_softmax_rule
-from trtsmith.converter.rewrite.rules.matrices.integer_products import integer_products_rule
+from trtsmith.converter.rewrite.rules.matrices.integer_products import (
+    integer_einsum_rule,
+    integer_products_rule,
+)
 from trtsmith.converter.rewrite.rules.matrices.masked_softmax import masked_softmax_rule
 from trtsmith.converter.rewrite.rules.matrices.matrix_functions import (
     determinant_rule,
@@ -14,6 +17,7 @@ from trtsmith.converter.rewrite.rules.matrices.matrix_functions import (
 
 RULES: tuple[NodeRule, ...] = (
     determinant_rule,
+    integer_einsum_rule,
     integer_products_rule,
     vectors_rule,
     dynamic_eye_rule,
