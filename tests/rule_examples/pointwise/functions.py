@@ -32,6 +32,14 @@ _EXAMPLES = (
         }""",
     ),
     Example(
+        "one matrix",
+        """<ir_version: 9, opset_import: ["" : 20]>
+        g (float[1, 2, 3] theta) => (float[1, 4, 5, 2] grid) {
+            size = Constant <value = int64[4] {1, 3, 4, 5}> ()
+            grid = AffineGrid (theta, size)
+        }""",
+    ),
+    Example(
         "crop",
         """<ir_version: 8, opset_import: ["" : 18]>
         g (float[5, 6, 3] x) => (float[3, 8, 3] y) {

@@ -1,4 +1,4 @@
-"""Models that the rule scatter-elements takes."""
+"""Models that the rules scatter-elements and bool-scatter take."""
 
 from __future__ import annotations
 
@@ -20,7 +20,34 @@ def _example(reduction: str, dtype: str, opset: int = 18, reference: bool = Fals
     )
 
 
+def _of_booleans(reduction: str, opset: int) -> Example:
+    """No data is true where a sum is taken, and all of it where a product is: what the updates do is seen."""
+    start = np.full((3, 4), reduction in ("mul", "min"))
+    return Example(
+        f"{reduction}-{opset}",
+        f"""<ir_version: 9, opset_import: ["" : {opset}]>
+        g (bool[3, 4] x, int64[2, 4] i, bool[2, 4] u, int64[3, 1] r, bool[3, 4] v) => (bool[3, 4] y, bool[3, 4] z) {{
+            y = ScatterElements <axis = 0, reduction = "{reduction}"> (x, i, u)
+            z = ScatterND <reduction = "{reduction}"> (x, r, v)
+        }}""",
+        feeds={
+            "x": start,
+            "i": np.array([[0, 1, -1, 1], [0, 1, 0, 2]]),
+            "u": np.array([[1, 1, 0, 0], [1, 0, 1, 0]], bool),
+            "r": np.array([[2], [-1], [0]]),
+            "v": np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0]], bool),
+        },
+        reference=opset == 18,  # onnxruntime has no ScatterND of these
+    )
+
+
 EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "bool-scatter": (
+        _of_booleans("add", 16),
+        _of_booleans("mul", 16),
+        _of_booleans("max", 18),
+        _of_booleans("min", 18),
+    ),
     "scatter-elements": (
         *(_example(reduction, "float") for reduction in REDUCTIONS),
         *(_example(reduction, "int64") for reduction in ("add", "max", "min")),

@@ -15,6 +15,11 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             feeds={"x": (np.arange(24).reshape(3, 2, 4) % 5 == 3).astype(np.float32) * -0.5},
         ),
         Example(
+            "empty",
+            """<ir_version: 8, opset_import: ["" : 13]>
+            g (int64[5, 0] x) => (int64[2, 0] y) { y = NonZero (x) }""",
+        ),
+        Example(
             "constant",
             """<ir_version: 8, opset_import: ["" : 13]>
             g (int64[2, 3] x) => (int64[2, 3] y) <float[2, 3] c = {1, 0, 2, 0, 0, -1}> {

@@ -1,10 +1,14 @@
-"""Rewrites MatMul, Gemm and Relu of int32 and int64, which TensorRT has for floats only.
+"""Rewrites MatMul, Gemm, Einsum and Relu of int32 and int64, which TensorRT has for floats only.
 
-A matrix product is written out as elementwise products and a sum, so that it wraps as integers do: M * K * N elements.
+A matrix product is written out as elementwise products and a sum, so that it wraps as integers do: M * K * N elements. An
+Einsum is so, too: each operand gets a dimension for every letter of the equation, and letters that are not asked for are
+summed over.
 Quantized products (MatMulInteger and others) have rules of their own, which use float32 where that is exact.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -43,6 +47,47 @@ def integer_products_rule(node: NodeView) -> Replacement | Refusal | None:
     if node.op_type == "MatMul":
         return Replacement(w.finish(_product(w, w.x[0], w.x[1], left, right)), "products and a sum")
     return _gemm(w)
+
+
+@node_rule("integer-einsum", "Einsum")
+def integer_einsum_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Einsum of integers."""
+    if node.dtype(0) not in _INTEGERS:
+        return None
+    equation = "".join(str(node.attributes["equation"]).split())
+    given, arrow, wanted = equation.partition("->")
+    terms = given.split(",")
+    if not arrow:
+        wanted = "".join(letter for letter in sorted(set(given) - {","}) if given.count(letter) == 1)
+    if "." in equation or any(len(set(term)) < len(term) for term in terms):
+        return Refusal(
+            f"the equation {equation!r} of integers has dots, or a letter twice in one operand",
+            "an equation with each letter once in an operand, and no dots",
+            "cast the operands to float32, where sums below 2^24 are exact",
+        )
+    letters = wanted + "".join(sorted(set(given) - {*wanted, ","}))
+    sizes: dict[str, int] = {}
+    for index, term in enumerate(terms):
+        for letter, size in zip(term, node.shape(index) or (), strict=False):
+            sizes[letter] = max(size or 1, sizes.get(letter, 1))
+    products = math.prod(sizes.values())
+    if products > LARGEST:
+        return Refusal(
+            f"the product of integers has {products:,} terms",
+            f"at most {LARGEST:,} terms",
+            "cast the operands to float32, where sums below 2^24 are exact",
+        )
+    w = Writer(node)
+    product: Value | None = None
+    for value, term in zip(w.x, terms, strict=True):
+        ordered = "".join(sorted(term, key=letters.index))
+        turned = value if ordered == term else w.Transpose(value, perm=[term.index(c) for c in ordered])
+        spread = w.unsqueeze(turned, [at for at, letter in enumerate(letters) if letter not in term])
+        product = spread if product is None else w.Mul(product, spread)
+    assert product is not None  # ONNX wants an operand
+    summed = list(range(len(wanted), len(letters)))
+    result = w.reduce("ReduceSum", product, summed, keepdims=False) if summed else product
+    return Replacement(w.finish(result), "products and a sum")
 
 
 def _gemm(w: Writer) -> Replacement | Refusal:

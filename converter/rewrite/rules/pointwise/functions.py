@@ -169,13 +169,21 @@ def functions_rule(node: NodeView) -> Replacement | Refusal | None:
             "inputs of known types, and an opset in which the operator is defined by a function",
             "run onnx.shape_inference on the model, or export it with a newer opset",
         )
-    return Replacement(_scalar_ranges(nodes, node), f"{node.op_type} by ONNX's own definition")
+    return Replacement(_repaired(nodes, node), f"{node.op_type} by ONNX's own definition")
 
 
-def _scalar_ranges(nodes: list[onnx.NodeProto], node: NodeView) -> list[onnx.NodeProto]:
-    """Operands of Range as scalars: AffineGrid's body gives vectors of one element, which only some runtimes take."""
+def _repaired(nodes: list[onnx.NodeProto], node: NodeView) -> list[onnx.NodeProto]:
+    """Operands of Range as scalars: AffineGrid's body gives vectors of one element, which only some runtimes take.
+
+    It squeezes [N, 1, 3] without axes, too, in a branch: for one matrix, the batch would go as well.
+    """
     result: list[onnx.NodeProto] = []
     for made in nodes:
+        for inner in (one for attribute in made.attribute for one in attribute.g.node):
+            if node.op_type == "AffineGrid" and inner.op_type == "Squeeze" and len(inner.input) == 1:
+                axes = node.fresh("axes")
+                result.append(constant_node(axes, np.array([1])))
+                inner.input.append(axes)
         if made.op_type == "Range":
             for index, name in enumerate(made.input):
                 scalar, shape = node.fresh("scalar"), node.fresh("no_dims")

@@ -2,6 +2,8 @@
 
 TensorRT-RTX 1.6.1 takes the exponentials as they come (seen on an H200): LogSoftmax gives -inf where a value is 104 below
 the sum in float32 and 17 in float16, ReduceLogSumExp gives inf for values from 89 on in float32, from 12 in float16.
+
+Halves are computed in float32: a sum of 65,520 equal exponentials is beyond float16, and each step would round.
 """
 
 from __future__ import annotations
@@ -30,25 +32,32 @@ def log_sums_rule(node: NodeView) -> Replacement | None:
     if not rank or dtype not in FLOATS or node.opset < oldest:
         return None
     w = Writer(node)
+    half = dtype in ("float16", "bfloat16")
+    x, work = (w.Cast(w.x[0], to="float32"), "float32") if half else (w.x[0], dtype)
     if node.op_type == "LogSoftmax":
         axis = int(node.attributes.get("axis", -1)) % rank
         axes = [axis] if node.opset >= 13 else list(range(axis, rank))
-        differences = w.Sub(w.x[0], w.reduce("ReduceMax", w.x[0], axes))
+        differences = w.Sub(x, w.reduce("ReduceMax", x, axes))
+        result = w.Sub(differences, _log_of_sum(w, differences, axes))
         return Replacement(
-            w.finish(w.Sub(differences, _log_of_sum(w, differences, axes))),
+            w.finish(w.Cast(result, to=dtype) if half else result),
             "differences from the maximum",
             notes=(node.because(_FAULTS),),
         )
     found = reduced_axes(node, rank)
     if not found:  # only a run tells, or there are none
         return None
-    largest = w.reduce("ReduceMax", w.x[0], found)
+    largest = w.reduce("ReduceMax", x, found)
     # Of nothing but -inf, and of inf, the differences would be NaN.
-    infinite = w.Equal(w.Abs(largest), w.number(float("inf"), dtype))
-    base = w.Where(infinite, w.number(0.0, dtype), largest)
-    total = w.Add(_log_of_sum(w, w.Sub(w.x[0], base), found), base)
+    infinite = w.Equal(w.Abs(largest), w.number(float("inf"), work))
+    base = w.Where(infinite, w.number(0.0, work), largest)
+    total = w.Add(_log_of_sum(w, w.Sub(x, base), found), base)
     result = total if node.attributes.get("keepdims", 1) else w.squeeze(total, found)
-    return Replacement(w.finish(result), "differences from the maximum", notes=(node.because(_FAULTS),))
+    return Replacement(
+        w.finish(w.Cast(result, to=dtype) if half else result),
+        "differences from the maximum",
+        notes=(node.because(_FAULTS),),
+    )
 
 
 def _log_of_sum(w: Writer, differences: Value, axes: list[int]) -> Value:

@@ -30,6 +30,18 @@ def scatter_elements_rule(node: NodeView) -> Replacement | Refusal | None:
     return rewrite_scatter(node, fits=_fits(node.shape(1), node.shape(0)))
 
 
+@node_rule("bool-scatter", "ScatterElements", "ScatterND")
+def bool_scatter_rule(node: NodeView) -> Replacement | None:
+    """scatters that reduce booleans do so in int32: a sum is an or, a product an and."""
+    reduction = node.attributes.get("reduction", "none")
+    if node.dtype(0) != "bool" or reduction == "none":
+        return None
+    w = Writer(node)
+    data, updates = (w.Cast(w.x[index], to="int32") for index in (0, 2))
+    counted = w.write(node.op_type, data, w.x[1], updates, **node.own("axis", "reduction"))
+    return Replacement(w.finish(w.Cast(counted, to="bool")), f"{node.op_type} of booleans in int32")
+
+
 def rewrite_scatter(node: NodeView, *, fits: bool | None) -> Replacement | Refusal | None:
     """The node in operators that TensorRT has; None where it has it itself.
 

@@ -48,6 +48,9 @@ def non_zero_rule(node: NodeView) -> Replacement | None:
     if count is None or not rank:
         return None
     w = Writer(node)
+    if node.shape(0) and 0 in node.shape(0):
+        # No position is there to be divided by an empty dimension's size.
+        return Replacement(w.finish(np.zeros((rank, count), np.int64)), "an empty tensor has none")
     position = positions(w, w.Reshape(w.Cast(w.x[0], to="bool"), shape=[-1]), count)
     shape = w.Shape(w.x[0])
     # From the innermost dimension outwards: what is left of the position modulo the size, then divided by it.

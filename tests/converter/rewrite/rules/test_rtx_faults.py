@@ -22,6 +22,7 @@ from trtsmith.converter.rewrite.rules.reductions.short_reductions import short_r
 from trtsmith.converter.rewrite.rules.resize.grid_sample import grid_sample_ranks_rule
 from trtsmith.converter.rewrite.rules.resize.resize_behind_loops import resize_behind_loops_rule
 from trtsmith.converter.rewrite.target import RTX
+from trtsmith.converter.verify.reduced import run_in_types
 
 CONSTANTS = {
     "first": np.array([0]),
@@ -341,3 +342,11 @@ def test_nodes_that_folding_hides_from_the_rules_do_not_come_back(tmp_path: Path
     model.graph.node[0].CopyFrom(onnx.parser.parse_node(whole))
     untouched = rewrite(loaded(model, tmp_path), target=RTX)
     assert [node.op_type for node in untouched.model.proto.graph.node] == ["AveragePool", "Unsqueeze", "Relu"]
+
+
+@pytest.mark.parametrize("body", ["y = LogSoftmax (x)", "z = ReduceLogSumExp (x) y = Add (x, z)"])
+def test_a_sum_of_exponentials_beyond_float16_is_taken_in_float32(body: str, tmp_path: Path) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : 18]> g (float16[1, 70000] x) => (float16[1, 70000] y) {{ {body} }}'
+    done = rewrite(loaded(text, tmp_path), target=RTX)
+    (found,) = run_in_types(done.model, {"x": np.zeros((1, 70000), np.float16)}).values()
+    assert np.allclose(np.abs(found), np.log(70000), rtol=1e-3)
