@@ -324,7 +324,8 @@ def test_older_opsets_stay_right(
 def test_a_number_has_no_axis_to_reduce(first: str, opset: int, tmp_path: Path) -> None:
     body = f"{first} b = Div (x, a) y = ReduceMax (b)"
     text = f'<ir_version: 6, opset_import: ["" : {opset}]> g (float x) => (float y) {{ {body} }}'
-    assert rewrite(loaded(text, tmp_path), target=RTX).rewrites == ()
+    done = rewrite(loaded(text, tmp_path), target=RTX).rewrites
+    assert {record.pass_name for record in done} == {"scalar-reduce"}
 
 
 def test_nodes_that_folding_hides_from_the_rules_do_not_come_back(tmp_path: Path) -> None:
