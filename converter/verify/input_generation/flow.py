@@ -21,7 +21,7 @@ from trtsmith.importers.registry import normalise_domain
 _MOVES: Mapping[str, frozenset[int] | None] = {
     **dict.fromkeys(("Concat", "Max", "Min"), None),
     **dict.fromkeys(
-        """Abs Cast Clip Dropout Expand Flatten Gather Identity Pad Relu Reshape Slice Split Squeeze Tile Transpose
+        """Abs Cast Clip Dropout Expand Flatten Gather GatherND Identity Pad Relu Reshape Slice Split Squeeze Tile Transpose
         Unsqueeze""".split(),  # noqa: SIM905
         frozenset({0}),
     ),

@@ -9,6 +9,7 @@ from trtsmith.converter.rewrite.rules.control_flow.branches import (
 from trtsmith.converter.rewrite.rules.control_flow.cut_outs import cut_outs_rule
 from trtsmith.converter.rewrite.rules.control_flow.loops import loops_rule, scans_rule
 from trtsmith.converter.rewrite.rules.control_flow.pasted_images import pasted_images_rule
+from trtsmith.converter.rewrite.rules.control_flow.repeated_slices import repeated_slices_rule
 from trtsmith.converter.rewrite.rules.control_flow.resized_maps import resized_maps_rule
 
 RULES: tuple[NodeRule, ...] = (
@@ -17,6 +18,7 @@ RULES: tuple[NodeRule, ...] = (
     branch_ranks_rule,
     pasted_images_rule,
     cut_outs_rule,
+    repeated_slices_rule,
     resized_maps_rule,
     loops_rule,
     scans_rule,

@@ -89,6 +89,10 @@ CASES: dict[str, tuple[str, str, str, Holds]] = {
         "y = ReverseSequence <time_axis = 0, batch_axis = 1> (t, x)", between(1, 6)),
     "lengths compared with a range": ("int64[20, 1] x", "bool[20, 6] y",
         "c = Constant <value = int64[6] {0, 1, 2, 3, 4, 5}> () y = Less (c, x)", between(1, 6)),
+    "ends of edges compared with each other": ("int64[2, 60] x, float[9] t", "float[N, 2] y",
+        "i = Constant <value = int64 {0}> () j = Constant <value = int64 {1}> () a = Gather (x, i) b = Gather (x, j)"
+        "e = Equal (a, b) m = Not (e) k = NonZero (m) p = Transpose (k) u = Transpose (x) r = GatherND (u, p)"
+        "y = Gather (t, r)", between(0, 8)),
     "mask of numbers": ("int64[4, 6] x, float[4, 6] s", "float[4, 6] y",
         "o = Constant <value = float {1.0}> () k = Constant <value = float {-10000.0}> () f = Cast <to = 1> (x)"
         "n = Sub (o, f) m = Mul (n, k) z = Add (s, m) y = Softmax (z)", rows(1)),
