@@ -48,7 +48,7 @@ def non_zero_rule(node: NodeView) -> Replacement | None:
     if count is None or not rank:
         return None
     w = Writer(node)
-    if node.shape(0) and 0 in node.shape(0):
+    if 0 in (node.shape(0) or ()):
         # No position is there to be divided by an empty dimension's size.
         return Replacement(w.finish(np.zeros((rank, count), np.int64)), "an empty tensor has none")
     position = positions(w, w.Reshape(w.Cast(w.x[0], to="bool"), shape=[-1]), count)
