@@ -1,6 +1,7 @@
 """Rewrites If, Loop and Scan."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
+from trtsmith.converter.rewrite.rules.control_flow.bag_reductions import bag_reductions_rule
 from trtsmith.converter.rewrite.rules.control_flow.branches import (
     branch_ranks_rule,
     constant_if_rule,
@@ -19,6 +20,7 @@ RULES: tuple[NodeRule, ...] = (
     pasted_images_rule,
     cut_outs_rule,
     repeated_slices_rule,
+    bag_reductions_rule,
     resized_maps_rule,
     loops_rule,
     scans_rule,
