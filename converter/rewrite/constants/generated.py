@@ -188,10 +188,11 @@ def _cost(scope: Scope, node: Node) -> int:
 
 def _is_broadcast(node: Node, name: str) -> bool:
     """Whether the node makes the same of this input where axes along which it repeats are of size 1."""
+    if node.op_type not in _BROADCAST or node.domain:
+        return False
     result = node.scope.dims(node.outputs[0])
     others = (other for other in node.inputs if other != name)
-    whole = result is not None and any(node.scope.dims(other) == result for other in others)
-    return node.op_type in _BROADCAST and not node.domain and whole
+    return result is not None and any(node.scope.dims(other) == result for other in others)
 
 
 def _without_copies(array: np.ndarray) -> np.ndarray:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.converter.rewrite.precision.networks import network
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.constants import generated
@@ -167,3 +171,24 @@ def test_a_sum_of_products_costs_more_than_its_elements(
     body = 'e = Expand (half, sizes)\n p = Einsum <equation = "aij,jk->ik"> (e, w)\n z = Add (x, p)\n y = Abs (z)'
     left, _ = rewritten(model_of(tmp_path, body))
     assert ("Einsum" in left) == (most < 6400 * 6400)
+
+
+def test_many_values_that_one_node_reads_are_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Concat of 60 was asked for the shapes of all its inputs for each of them: 3,000 took two minutes."""
+    count = 60
+    ones = "\n".join(f"v{i} = Expand (one, shape)" for i in range(count))
+    body = f"{ones}\n y = Concat <axis = 1> (x, {', '.join(f'v{i}' for i in range(count))})"
+    monkeypatch.setitem(CONSTANTS, "shape", np.array([1, 80, 80], np.int64))
+    model = model_of(tmp_path, body)
+    asked: Counter[str] = Counter()
+    dims = Scope.dims
+
+    def counted(scope: Scope, name: str) -> tuple[Dim, ...] | None:
+        asked[name] += 1
+        return dims(scope, name)
+
+    monkeypatch.setattr(Scope, "dims", counted)
+    generated.fold_generated(Graph(model))
+    assert asked["v0"] and max(asked[f"v{i}"] for i in range(count)) < count
