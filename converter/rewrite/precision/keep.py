@@ -7,6 +7,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.engine.records import Rewrite
@@ -30,14 +31,14 @@ def kept_by_user(
     """The flag that keeps each node that the user named, by node name.
 
     nodes:    (name, operator, with its domain where it has one) of the graph that TensorRT gets.
-    rewrites: what nodes of the model became, so that their names and operators may be used too.
+    rewrites: what nodes of the model became, so that their names and operators may be used too; constants, of some.
     UsageError lists every flag that names nothing.
     """
     if not wanted:
         return {}
     own = list(nodes)
     known: list[tuple[str, str, tuple[str, ...]]] = [(name, kind, (name,)) for name, kind in own]
-    known += [(r.node, r.op_type, r.made or (r.plugin_node,)) for r in rewrites if r.made or r.plugin_node]
+    known += [(r.node, r.op_type, r.made or tuple(filter(None, (r.plugin_node,)))) for r in rewrites]
     names = [name for name, _, _ in known]
     kinds = {kind for _, kind, _ in known}
     kept: dict[str, str] = {}
@@ -45,12 +46,11 @@ def kept_by_user(
     for text in wanted:
         pattern = re.compile(fnmatch.translate(text))
         found = [
-            made
+            places
             for name, kind, places in known
             if name == text or kind == text or kind.rpartition("::")[2] == text or pattern.match(name)
-            for made in places
         ]
-        for name in found:
+        for name in chain.from_iterable(found):
             kept.setdefault(name, ASKED.format(text))
         if not found:
             near = difflib.get_close_matches(text, [*kinds, *names[:10000]], n=1, cutoff=0.5)
