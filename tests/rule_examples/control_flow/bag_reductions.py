@@ -31,28 +31,52 @@ def collected(reduced: str, rows: str = "rows = Gather (table, part)", more: str
 }}"""
 
 
-JOINED = f"""{_HEAD.format(more="")}
+def joined(row: str) -> str:
+    """As the newer one does: with zeros for an empty bag. row: the statements that make the row of another, `row`."""
+    return f"""{_HEAD.format(more="")}
     all_rows = Gather (table, i)
     runs = Size (o)
     empty = SequenceEmpty ()
     some = Less (zero, runs)
-    rows, last = Loop ("", some, empty, zero) <
+    bags, last = Loop ("", some, empty, zero) <
         body = b (int64 run, bool c, seq(float[]) so_far, int64 k) => (bool more, seq(float[]) longer, int64 after) {{
         after = Add (k, one)  more = Less (after, runs)
         k1 = Reshape (k, minus)  k2 = Add (k1, one)  k3 = Add (k1, two)
         start = Slice (ends, k1, k2)  end = Slice (ends, k2, k3)
         nothing = Equal (start, end)
-        row = If (nothing) <
+        bag = If (nothing) <
             then_branch = t () => (float[1, 2] none) {{ none = Constant <value = float[1, 2] {{0, 0}}> () }},
-            else_branch = f () => (float[P, Q] sum) {{
-                part = Slice (all_rows, start, end)
-                sum = ReduceSum (part, at)
+            else_branch = f () => (float[P, Q] row) {{
+                {row}
             }}>
-        longer = SequenceInsert (so_far, row)
+        longer = SequenceInsert (so_far, bag)
     }}>
-    y = ConcatFromSequence <axis = 0> (rows)
+    y = ConcatFromSequence <axis = 0> (bags)
 }}"""
-"""As the newer one does: with zeros for an empty bag."""
+
+
+SUM = joined("part = Slice (all_rows, start, end)  row = ReduceSum (part, at)")
+LAST = "before = Sub (runs, one)  is_last = Equal (k, before)"
+LARGEST = joined(
+    f"""{LAST}
+    part = If (is_last) <then_branch = l () => (float[L, M] a) {{ a = Slice (all_rows, start, size) }},
+                         else_branch = m () => (float[L, M] b) {{ b = Slice (all_rows, start, end) }}>
+    row = ReduceMax (part, at)"""
+)
+MEAN = joined(
+    f"""part = Slice (all_rows, start, end)
+    {LAST}
+    row = If (is_last) <
+        then_branch = l () => (float[L, M] a) {{
+            total = ReduceSum (part, at)
+            rows = Shape <start = 0, end = 1> (i)  count = Sub (rows, start)
+            some_rows = Greater (count, zero)
+            a = If (some_rows) <
+                then_branch = q () => (float[L, M] d) {{ divisor = Cast <to = 1> (count)  d = Div (total, divisor) }},
+                else_branch = r () => (float[L, M] e) {{ e = Identity (total) }}>
+        }},
+        else_branch = n () => (float[L, M] f) {{ f = ReduceMean (part, at) }}>"""
+)
 
 _FEEDS = {"i": np.array([3, 1, 0, 2, 2, 1], np.int64), "o": np.array([0, 1, 4], np.int64)}
 _SCALED = "found = Gather (table, part)\n f = Slice (by, start, end, at)\n u = Unsqueeze (f, next)\n rows = Mul (found, u)"
@@ -67,7 +91,12 @@ EXAMPLES = {
             collected("ReduceSum", _SCALED, ", float[N] by"),
             feeds={**_FEEDS, "by": np.array([1, -2, 0.5, 3, 0, 4], np.float32)},
         ),
-        Example("rows in a sequence", JOINED, feeds=_FEEDS),
-        Example("an empty bag", JOINED, feeds={"i": _FEEDS["i"], "o": np.array([0, 2, 2, 5], np.int64)}),
+        Example("rows in a sequence", SUM, feeds=_FEEDS),
+        Example("means in a sequence", MEAN, feeds=_FEEDS),
+        Example("largest in a sequence", LARGEST, feeds=_FEEDS),
+        *(
+            Example(name, text, feeds={**_FEEDS, "o": np.array([0, 2, 2, 5], np.int64)})
+            for name, text in (("an empty sum", SUM), ("an empty mean", MEAN), ("an empty largest", LARGEST))
+        ),
     )
 }

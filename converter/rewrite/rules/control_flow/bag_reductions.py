@@ -5,7 +5,6 @@ The rows are read once, and each bag reduces them where it has them. TensorRT ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,41 +41,51 @@ class _Offset:
 class _BagReader:
     """Reads the body of the Loop backwards, from the row of a run. Raises _OtherError for what is none of its kind.
 
-    w: writes the rows of all bags, of which a run has a slice.
+    w:        writes the rows of all bags, of which a run has a slice.
+    count:    the number of runs.
+    guarded:  whether an empty bag has zeros.
+    counted:  a tensor with as many rows as the divisor of the last bag's mean counts; "": it ends as others do.
+    last_end: where the last bag ends; "": the same.
     """
 
-    def __init__(self, w: Writer, loop: NodeView, values: LoopValues) -> None:
+    def __init__(self, w: Writer, loop: NodeView, values: LoopValues, count: str) -> None:
         self.w = w
         self._loop = loop
         self._values = values
-        self.makers: Mapping[str, onnx.NodeProto] = values.makers
+        self._count = count
+        self.makers: dict[str, onnx.NodeProto] = values.makers  # of its branches, too, as they are entered
         self.start: _Offset | None = None
         self.end: _Offset | None = None
         self.kind = ""
-        self.keepdims = False
+        self.keepdims = self.guarded = False
+        self.counted = self.last_end = ""
 
     def read(self, row: str) -> tuple[Value, int]:
         """The rows of all bags, and their rank."""
         maker = self._made(row)
-        known = ("ReduceSum",) if maker.op_type == "If" else _NEUTRAL
-        maker = self._of_branch(maker) if maker.op_type == "If" else maker
-        if maker.op_type not in known:
+        self.guarded = maker.op_type == "If"
+        if self.guarded:
+            maker = self._of_full_bag(maker)
+        if maker.op_type == "If":
+            maker = self._mean(maker)
+        if maker.op_type not in _NEUTRAL:
             raise _OtherError
+        self.kind = maker.op_type
+        self.keepdims = all(a.i for a in maker.attribute if a.name == "keepdims")
+        return self._reduced(maker)
+
+    def _reduced(self, maker: onnx.NodeProto) -> tuple[Value, int]:
         axes = [[a.ints[0]] for a in maker.attribute if a.name == "axes" and len(a.ints) == 1]
         if len(maker.input) == 2:
             axes = [np.ravel(self._constant(maker.input[1])).tolist()]
-        self.kind = maker.op_type
-        self.keepdims = all(a.i for a in maker.attribute if a.name == "keepdims")
-        rows = self._whole(maker.input[0])
         if axes != [[0]]:
             raise _OtherError
-        return rows
+        return self._whole(maker.input[0])
 
-    def _of_branch(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """What makes the row of a bag that is not empty; an empty one has zeros, as a sum of nothing."""
+    def _of_full_bag(self, node: onnx.NodeProto) -> onnx.NodeProto:
+        """What makes the row of a bag that is not empty; an empty one has zeros."""
         graphs = {a.name: a.g for a in node.attribute}
-        empty, other = graphs["then_branch"], graphs["else_branch"]
-        test = self._made(node.input[0])
+        empty, test = graphs["then_branch"], self._made(node.input[0])
         name = empty.output[0].name
         zeros = [onnx.numpy_helper.to_array(t) for t in empty.initializer if t.name == name]
         zeros += [
@@ -84,15 +93,66 @@ class _BagReader:
         ]
         if test.op_type != "Equal" or len(zeros) != 1 or zeros[0].any():
             raise _OtherError
-        self.makers = {**self.makers, **{out: one for one in other.node for out in one.output}}
         self.start, self.end = (self._offset(operand) for operand in test.input)
-        return self._made(other.output[0].name)
+        return self._entered(graphs["else_branch"])
+
+    def _mean(self, node: onnx.NodeProto) -> onnx.NodeProto:
+        """The mean where the last bag has its sum, by the number of indices behind its start, if there are any."""
+        last, mean = self._of_last_run(node)
+        if (last.op_type, mean.op_type) != ("If", "ReduceMean"):
+            raise _OtherError
+        graphs = {a.name: a.g for a in last.attribute}
+        quotient, plain = (self._entered(graphs[name]) for name in ("then_branch", "else_branch"))
+        positive, divisor = self._made(last.input[0]), self._made(quotient.input[1])
+        count = self._made(divisor.input[0])
+        size, total = self._made(count.input[0]), self._made(plain.input[0])
+        kinds = [one.op_type for one in (quotient, plain, positive, divisor, count, size, total)]
+        whole = {a.name: a.i for a in size.attribute} == {"start": 0, "end": 1}
+        same = quotient.input[0] == plain.input[0] and positive.input[0] == divisor.input[0]
+        if (
+            kinds != ["Div", "Identity", "Greater", "Cast", "Sub", "Shape", "ReduceSum"]
+            or not same
+            or not whole
+        ):
+            raise _OtherError
+        if self._constant(positive.input[1]).any() or self._offset(count.input[1]) != self.start:
+            raise _OtherError
+        if total.input[0] != mean.input[0]:
+            raise _OtherError
+        self._reduced(total)
+        self.counted = self._outer(size.input[0])
+        return mean
+
+    def _of_last_run(self, node: onnx.NodeProto) -> tuple[onnx.NodeProto, onnx.NodeProto]:
+        """What an If makes in the last run, and in the others."""
+        graphs = {a.name: a.g for a in node.attribute}
+        made = [self._entered(graphs[name]) for name in ("then_branch", "else_branch")]
+        run, last = self._made(node.input[0]).input
+        found = self._values.of(last)
+        ends = found is not None and (found.base, found.step, found.offset) == (self._count, 0, -1)
+        if self._made(node.input[0]).op_type != "Equal" or not ends or self._shift(run) != 0:
+            raise _OtherError
+        return made[0], made[1]
+
+    def _entered(self, graph: onnx.GraphProto) -> onnx.NodeProto:
+        """What makes the output of a branch, whose nodes are read from now on."""
+        makers = {name: node for node in graph.node for name in node.output}
+        if not self.makers.keys().isdisjoint(makers):
+            raise _OtherError
+        self.makers.update(makers)
+        return self._made(graph.output[0].name)
 
     def _whole(self, name: str) -> tuple[Value, int]:
         """The value of which this one is the slice of a run, and its rank."""
         w, maker = self.w, self._made(name)
         if maker.op_type == "Slice":
             return self._sliced(maker)
+        if maker.op_type == "If":
+            last, others = self._of_last_run(maker)
+            if last.op_type != others.op_type or last.input[:2] != others.input[:2] or len(last.input) != 3:
+                raise _OtherError
+            self.last_end = self._outer(last.input[2])
+            return self._sliced(others)
         if maker.op_type == "Gather" and not any(a.i for a in maker.attribute if a.name == "axis"):
             table, (index, rank) = self._outer(maker.input[0]), self._whole(maker.input[1])
             return w.Gather(w.value(table), index, axis=0), self._rank(table) + rank - 1
@@ -169,9 +229,9 @@ def bag_reductions_rule(node: NodeView) -> Replacement | None:
     if loop is None or not loop.is_a("Loop"):
         return None
     values = LoopValues(loop, loop.graph("body"))
-    reader = _BagReader(Writer(node), loop, values)
     try:
         row, count = (_collected if node is loop else _joined)(node, loop, values)
+        reader = _BagReader(Writer(node), loop, values, count)
         rows, rank = reader.read(row)
     except (_OtherError, ValueError):  # a ValueError where there are fewer operands than that
         return None
@@ -216,13 +276,22 @@ def _written(reader: _BagReader, rows: Value, rank: int, count: str, elem: int) 
     assert reader.start is not None and reader.end is not None
     bags = w.Reshape(w.Cast(w.value(count), to=onnx.TensorProto.INT64), shape=[1])
     start, end = reader.start.all(w, bags), reader.end.all(w, bags)
+    is_last = w.Equal(w.Unsqueeze(w.arange(bags), axes=[1]), w.Sub(bags, [1]))
+    until = w.Where(is_last, w.value(reader.last_end), end) if reader.last_end else end
     place = w.Unsqueeze(w.arange(w.size(rows, 0)), axes=[0])
-    inside = w.unsqueeze(w.And(w.Not(w.Less(place, start)), w.Less(place, end)), list(range(2, rank + 1)))
+    inside = w.unsqueeze(w.And(w.Not(w.Less(place, start)), w.Less(place, until)), list(range(2, rank + 1)))
     neutral = w.Cast(w.constant(_NEUTRAL[reader.kind]), to=elem)
     kept = w.Where(inside, w.Unsqueeze(rows, axes=[0]), neutral)
     kind = "ReduceSum" if reader.kind == "ReduceMean" else reader.kind
     result = w.reduce(kind, kept, [1], keepdims=False)
+    more = list(range(2, rank))
     if reader.kind == "ReduceMean":
-        size = w.unsqueeze(w.Sub(end, start), list(range(2, rank)))
-        result = w.Div(result, w.Cast(size, to=elem))
+        behind = w.Where(is_last, w.size(w.value(reader.counted), 0), end) if reader.counted else end
+        size = w.Sub(behind, start)
+        result = w.Div(
+            result, w.Cast(w.unsqueeze(w.Max(size, [1]) if reader.guarded else size, more), to=elem)
+        )
+    elif reader.guarded:
+        zero = w.Cast(w.constant(0.0), to=elem)
+        result = w.Where(w.unsqueeze(w.Equal(start, end), more), zero, result)
     return Replacement(w.finish(result), "all bags at once")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.converter.rewrite.running import loaded
-from tests.rule_examples.control_flow.bag_reductions import JOINED, collected
+from tests.rule_examples.control_flow.bag_reductions import LARGEST, MEAN, SUM, collected
 from trtsmith.converter.rewrite.rewrite import rewrite
 
 COLLECTED = collected("ReduceSum")
@@ -18,7 +18,7 @@ def rules_of(text: str, folder: Path) -> set[str]:
     return {record.pass_name for record in rewrite(loaded(text, folder)).rewrites}
 
 
-@pytest.mark.parametrize("text", [COLLECTED, JOINED])
+@pytest.mark.parametrize("text", [COLLECTED, SUM, MEAN, LARGEST])
 def test_the_loop_goes(text: str, tmp_path: Path) -> None:
     done = rewrite(loaded(text, tmp_path))
     assert NAME in {record.pass_name for record in done.rewrites}
@@ -34,13 +34,21 @@ def test_the_loop_goes(text: str, tmp_path: Path) -> None:
         (COLLECTED, "Cast <to = 9> (yes)", "Equal (run, two)"),
         (COLLECTED, "bool yes = {1}", "bool yes = {0}"),
         (COLLECTED, "Gather (table, part)", "Gather <axis = 1> (table, part)"),
-        (JOINED, "Slice (ends, k2, k3)", "Slice (ends, k1, k3)"),
-        (JOINED, "Equal (start, end)", "Equal (start, start)"),
-        (JOINED, "{0, 0}", "{0, 1}"),
-        (JOINED, "ReduceSum (part, at)", "ReduceMax (part, at)"),
-        (JOINED, "Less (zero, runs)", "Less (one, runs)"),
-        (JOINED, "Add (k, one)", "Add (k, two)"),
-        (JOINED, "<axis = 0> (rows)", "<axis = 1> (rows)"),
+        (SUM, "Slice (ends, k2, k3)", "Slice (ends, k1, k3)"),
+        (SUM, "Equal (start, end)", "Equal (start, start)"),
+        (SUM, "{0, 0}", "{0, 1}"),
+        (SUM, "ReduceSum (part, at)", "ReduceProd (part, at)"),
+        (LARGEST, "Equal (k, before)", "Equal (k, runs)"),
+        (LARGEST, "Slice (all_rows, start, size)", "Slice (all_rows, end, size)"),
+        (MEAN, "Sub (runs, one)", "Sub (runs, two)"),
+        (MEAN, "Greater (count, zero)", "Greater (count, one)"),
+        (MEAN, "Sub (rows, start)", "Sub (rows, end)"),
+        (MEAN, "total = ReduceSum", "total = ReduceMax"),
+        (MEAN, "Shape <start = 0, end = 1> (i)", "Shape <start = 0, end = 2> (all_rows)"),
+        (MEAN, "Div (total, divisor)", "Div (divisor, total)"),
+        (SUM, "Less (zero, runs)", "Less (one, runs)"),
+        (SUM, "Add (k, one)", "Add (k, two)"),
+        (SUM, "<axis = 0> (bags)", "<axis = 1> (bags)"),
     ],
 )
 def test_others_are_left_alone(text: str, old: str, new: str, tmp_path: Path) -> None:
