@@ -224,6 +224,12 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "the external data files in the model's folder, complete",
         "copy them beside the model, or save the model again with its weights inside",
     ),
+    Explanation(
+        ("tensor-ds.cpp", "name_to_tensor_index"),
+        "TensorRT-RTX gave two tensors of the engine one name: a fault of its own, seen in DETR in float16.",
+        "layers that TensorRT-RTX joins in another way",
+        "--precision bf16, or --precision fp16 --keep-fp32 Add: DETR runs either way",
+    ),
     NO_GPU,
 )
 

@@ -64,6 +64,10 @@ MESSAGES = [
     ("Could not find any implementation for node {ForeignNode[a...b]}", "--workspace"),
     ("Myelin (Cannot compile operation 'm1' for Turing (SM75): FP32 GEMM is not supported.", "sm75"),
     ("ISymbolicExpr: contradictory assertions about the dimension ?", "dim_param"),
+    (
+        "MyelinCheckException: tensor-ds.cpp:186: CHECK(vm->name_to_tensor_index .emplace(tens->name(), 1) .second) failed.",
+        "--precision bf16",
+    ),
     ("cudaError 35: CUDA driver version is insufficient for CUDA runtime version", "--flavour tensorrt_rtx"),
     ("Failed to parse the ONNX model.", "again"),
     ("convertOnnxWeights(initializer, &weights): Failed to import initializer: w0", "data files"),
