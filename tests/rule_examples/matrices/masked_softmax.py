@@ -37,6 +37,10 @@ _FORMS: dict[str, tuple[str, dict[str, np.ndarray]]] = {
         attention("w = Where (keep, zero, closed)\n m = Cast <to = 10> (w)\n s = Add (a, m)", _KEEP),
         {"keep": _KEPT},
     ),
+    "a bias and a mask": (
+        attention("b = Add (a, bias)\n s = Add (b, mask)", f"{_BIAS}, float16[1,1,1,{KEYS}] mask"),
+        {"bias": _half(1, 1, 3, KEYS), "mask": np.where(_KEPT, np.float16(0), np.float16(-100))},
+    ),
     "of any size": (
         attention("s = Add (a, bias)", ", float16[1,1,3,N] bias", "N"),
         {"bias": _half(1, 1, 3, KEYS)},

@@ -21,6 +21,9 @@ _FAULTS = (
 MOST_KEYS = 256
 """Of so many keys all engines were right: of heads of 32, 64, 80 and 128."""
 
+_MOST_MASKS = 4
+"""Biases and masks that are added to the scores of one attention."""
+
 
 @node_rule("masked-softmax", "Softmax", faults=_FAULTS)
 def masked_softmax_rule(node: NodeView) -> Replacement | None:
@@ -28,9 +31,21 @@ def masked_softmax_rule(node: NodeView) -> Replacement | None:
     dims = node.dims(0)
     if node.dtype(0) != "float16" or not dims or node.attributes["axis"] not in (-1, len(dims) - 1):
         return None
-    if (isinstance(dims[-1], int) and dims[-1] <= MOST_KEYS) or added_mask(node) is None:
+    if (isinstance(dims[-1], int) and dims[-1] <= MOST_KEYS) or not _is_masked(node):
         return None
     w = Writer(node)
     scores = w.Cast(w.x[0], to=T.FLOAT)
     weights = w.Cast(w.Softmax(scores, axis=-1), to=T.FLOAT16)
     return Replacement(w.finish(weights), "in float32", notes=(node.because(_FAULTS),))
+
+
+def _is_masked(node: NodeView) -> bool:
+    """Whether its first input is a product to which a mask is added, or a few."""
+    for _ in range(_MOST_MASKS):
+        if added_mask(node) is not None:
+            return True
+        added = node.maker(0)
+        if added is None or not added.is_a("Add"):
+            return False
+        node = added
+    return False
