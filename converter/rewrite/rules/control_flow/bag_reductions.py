@@ -17,6 +17,9 @@ from trtsmith.converter.rewrite.rules.control_flow.resized_images import every_r
 from trtsmith.converter.rewrite.rules.control_flow.trip_counts import Count, read_condition
 
 _NEUTRAL = {"ReduceSum": 0.0, "ReduceMean": 0.0, "ReduceMax": -np.inf}
+_MOST_STEPS = 50
+"""Nodes that make rows of slices: exporters write five. Two that multiply a value by itself would be read four times."""
+
 _RESHAPES = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 
@@ -59,6 +62,7 @@ class _BagReader:
         self.kind = ""
         self.keepdims = self.guarded = False
         self.counted = self.last_end = ""
+        self._steps = 0
 
     def read(self, row: str) -> tuple[Value, int]:
         """The rows of all bags, and their rank."""
@@ -145,6 +149,9 @@ class _BagReader:
     def _whole(self, name: str) -> tuple[Value, int]:
         """The value of which this one is the slice of a run, and its rank."""
         w, maker = self.w, self._made(name)
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise _OtherError
         if maker.op_type == "Slice":
             return self._sliced(maker)
         if maker.op_type == "If":

@@ -54,3 +54,10 @@ def test_the_loop_goes(text: str, tmp_path: Path) -> None:
 def test_others_are_left_alone(text: str, old: str, new: str, tmp_path: Path) -> None:
     assert old in text
     assert NAME not in rules_of(text.replace(old, new), tmp_path)
+
+
+def test_rows_of_many_steps_are_left_alone(tmp_path: Path) -> None:
+    """Each of 40 squares would be read twice for each that reads it."""
+    squares = "\n".join(f"r{i + 1} = Mul (r{i}, r{i})" for i in range(40))
+    text = collected("ReduceSum", f"r0 = Gather (table, part)\n{squares}\n rows = Mul (r40, r40)")
+    assert NAME not in rules_of(text, tmp_path)
