@@ -23,7 +23,10 @@ from trtsmith.converter.rewrite.target import RTX
 (example,) = [example for example in examples_of(rule) if example.name == "in parts"]
 path = Path(sys.argv[1])
 onnx.save(onnx.parser.parse_model(example.text), path)
-print(rewrite(load_model(path), RTX).model.proto.SerializeToString(deterministic=True).hex())
+proto = rewrite(load_model(path), RTX).model.proto
+for tensor in proto.graph.initializer:
+    tensor.ClearField("external_data")  # the name of an unnamed file, which is drawn
+print(proto.SerializeToString(deterministic=True).hex())
 """
 
 

@@ -144,7 +144,7 @@ def _is_end(graph: Graph, name: str, found: Mapping[str, _Generated]) -> bool:
 
 def _is_returned(graph: Graph, name: str) -> bool:
     """Whether a graph returns the value."""
-    return graph.used[name] > sum(node.inputs.count(name) for node in {*graph.readers_of(name)})
+    return graph.used[name] > sum(node.inputs.count(name) for node in dict.fromkeys(graph.readers_of(name)))
 
 
 def _affordable(scope: Scope, found: Mapping[str, _Generated], ends: list[str]) -> list[str]:
