@@ -141,15 +141,15 @@ def aliases(opset: int) -> list[tuple[Example, str]]:
     """
     if opset > 18:
         return [(e, e.domain) for e in EXAMPLES if e.op_type == "DeformConv" and e.version == opset]
-    domains = {
-        (op.name, s.op_type): (*s.domains, *([] if onnx.defs.has(s.op_type) else [""]), "trt.plugins")
-        if s.op_type != "DeformConv"
-        else ("",)
-        for op in OPS
-        for s in (*op.aliases, own_alias(op))
-    }
+    own = [(op.name, alias) for op in OPS for alias in (*op.aliases, own_alias(op))]
     found = []
     for index, e in enumerate(e for e in EXAMPLES if e.op_type != "DeformConv"):
-        known = list(dict.fromkeys((e.domain, *domains[e.op, e.op_type])))
+        meant = [alias for op, alias in own if (op, alias.op_type) == (e.op, e.op_type)]
+        if len(meant) > 1:  # the domain tells them apart, or attributes
+            meant = [one for one in meant if e.domain in one.domains] or [
+                one for one in meant if e.attributes.keys() <= {attr.name for attr in one.attributes}
+            ]
+        anywhere = [] if onnx.defs.has(e.op_type) else [""]
+        known = list(dict.fromkeys((e.domain, *meant[0].domains, *anywhere, "trt.plugins")))
         found.append((e, known[index % len(known)]))
     return found

@@ -72,7 +72,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {"dynamic-one-hot": _ONE_HOT, "dynami
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "dynamic-one-hot": (
-        """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 2] x, int64[k] r, int64[l] i) => (float[] y)
+        """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 2] x, int64[k] r, int64[l] i) => (float[a, b] y)
         <int64 zero = {0}, float[2] v = {0.0, 1.0}> {
             s = Shape (x) d = Gather (s, zero) j = Reshape (i, r) y = OneHot (j, d, v) }""",
     ),

@@ -110,6 +110,7 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
     assert {rule.name for rule in rtx_only} == {
         "gated-bias",
         "guarded-softmax",
+        "masked-softmax",
         "grid-sample-ranks",
         "half-gates",
         "image-convolution",
