@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnx
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.arrays import cut_outs
+from trtsmith.converter.rewrite.rules.control_flow.body_reader import BodyReader, OtherLoopError
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LoopValues, RunValue
 from trtsmith.converter.rewrite.rules.control_flow.resized_images import every_run
 
@@ -35,15 +34,8 @@ class _CutOuts:
     last: tuple[bool, bool]
 
 
-class _OtherError(Exception):
-    """The body does something else."""
-
-
-class _Body:
-    """Reads the body backwards. Each method raises _OtherError for what is none of its kind."""
-
-    def __init__(self, values: LoopValues) -> None:
-        self._values = values
+class _Body(BodyReader):
+    """Reads the body backwards."""
 
     def read(self) -> _CutOuts:
         values = self._values
@@ -109,25 +101,9 @@ class _Body:
             return name, False
         return maker.input[0], True
 
-    def _made(self, name: str, kind: str) -> onnx.NodeProto:
-        maker = self._maker(name)
-        if maker is None or maker.op_type != kind:
-            raise _OtherError
-        return maker
-
     def _maker(self, name: str) -> onnx.NodeProto | None:
-        maker = self._values.makers.get(name)
+        maker = super()._maker(name)
         return self._maker(maker.input[0]) if maker is not None and maker.op_type == "Identity" else maker
-
-    def _numbers(self, name: str) -> Sequence[float]:
-        value = self._values.constant(name)
-        if value is None:
-            raise _OtherError
-        return list(np.ravel(value).tolist())
-
-    def _hold(self, condition: bool) -> None:
-        if not condition:
-            raise _OtherError
 
 
 @node_rule("cut-outs", "Loop")
@@ -139,7 +115,7 @@ def cut_outs_rule(node: NodeView) -> Replacement | None:
         return None
     try:
         found = _Body(values).read()
-    except (_OtherError, ValueError):  # a ValueError where there are more operands than that
+    except (OtherLoopError, ValueError):  # a ValueError where there are more operands than that
         return None
     type_ = node.type_of(found.images)
     floats = type_ is not None and type_.tensor_type.elem_type == onnx.TensorProto.FLOAT

@@ -7,22 +7,19 @@ import onnx
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.rules.control_flow.body_reader import BodyReader, OtherLoopError
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LoopValues, RunValue
 from trtsmith.converter.rewrite.rules.control_flow.resized_images import every_run
 
 _RUN = RunValue("", 1, 0)
 
 
-class _OtherError(Exception):
-    """The Loop does something else."""
-
-
-class _Reader:
-    """Reads the Loop backwards. Each method raises _OtherError for what is none of its kind."""
+class _Reader(BodyReader):
+    """Reads the Loop backwards."""
 
     def __init__(self, loop: NodeView) -> None:
+        super().__init__(LoopValues(loop, loop.graph("body")))
         self._loop = loop
-        self._values = LoopValues(loop, loop.graph("body"))
 
     def read(self) -> tuple[str, str, int]:
         """The tensor, how often each of its slices is repeated, and the axis of the slices."""
@@ -52,7 +49,7 @@ class _Reader:
         return data, repeats, axis
 
     def _times(self, name: str, axis: int, sizes: list[int | None]) -> str:
-        """The values of which that of the run is the size of the new axis; the other sizes are those of the slice."""
+        """The numbers of times: the new axis is as long as the run's one says, and the others as those of the slice."""
         where = self._values.makers.get(name)
         if where is not None and where.op_type == "Where":  # -1 becomes 1, and is no number of times
             self._ones(where.input[1])
@@ -103,7 +100,7 @@ class _Reader:
     def _sizes(self, data: str, axis: int) -> list[int | None]:
         type_ = self._loop.type_of(data)
         if type_ is None or not type_.tensor_type.HasField("shape"):
-            raise _OtherError
+            raise OtherLoopError
         dims = type_.tensor_type.shape.dim
         self._hold(0 <= axis < len(dims))
         return [dim.dim_value if dim.HasField("dim_value") else None for dim in dims]
@@ -122,26 +119,8 @@ class _Reader:
             name = maker.input[1]
         self._hold(set(self._numbers(name)) == {-1})
 
-    def _made(self, name: str, kind: str) -> onnx.NodeProto:
-        return self._of_kind(self._values.makers.get(name), kind)
-
     def _outside(self, name: str, kind: str) -> onnx.NodeProto:
         return self._of_kind(self._loop.producer_of(name), kind)
-
-    def _of_kind(self, maker: onnx.NodeProto | None, kind: str) -> onnx.NodeProto:
-        if maker is None or maker.op_type != kind:
-            raise _OtherError
-        return maker
-
-    def _numbers(self, name: str) -> list[int]:
-        value = self._values.constant(name)
-        if value is None:
-            raise _OtherError
-        return [int(number) for number in np.ravel(value).tolist()]
-
-    def _hold(self, condition: bool) -> None:
-        if not condition:
-            raise _OtherError
 
 
 @node_rule("repeated-slices", "ConcatFromSequence")
@@ -153,7 +132,7 @@ def repeated_slices_rule(node: NodeView) -> Replacement | None:
     try:
         reader = _Reader(loop)
         data, repeats, axis = reader.read()
-    except (_OtherError, ValueError):  # a ValueError where there are more operands than that
+    except (OtherLoopError, ValueError):  # a ValueError where there are more operands than that
         return None
     if (
         not reader.counts(data, axis)
