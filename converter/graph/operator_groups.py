@@ -9,6 +9,11 @@ def op_types(names: str) -> tuple[str, ...]:
 MOVING = frozenset(op_types("Expand Flatten Gather Identity Reshape Slice Split Squeeze Transpose Unsqueeze"))
 """Operators whose results have no other elements than their first input."""
 
+BROADCASTING = frozenset(
+    op_types("Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mul Or Pow Sub Where")
+)
+"""Operators of single elements whose inputs broadcast to the shape of the result."""
+
 REDUCTIONS = tuple(
     f"Reduce{kind}"
     for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")

@@ -16,7 +16,7 @@ from onnx import TensorProto
 
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
-from trtsmith.converter.graph.operator_groups import op_types
+from trtsmith.converter.graph.operator_groups import BROADCASTING, op_types
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.constants.quantized_types import QUANTIZED
 from trtsmith.converter.rewrite.engine.records import Rewrite
@@ -27,10 +27,8 @@ NAME = "generated-constants"
 MOST_KEPT = 2**20
 """Elements of a value that becomes a weight."""
 
-_BROADCAST = frozenset(op_types("Add And Div Equal Greater Less Max Min Mul Or Pow Sub Where"))
-
 MOST_COMPUTED = 2**32
-"""Operations, to find the values out: elements, and multiplications of products. onnxruntime takes about a second."""
+"""Operations that computing all values may take: elements, and multiplications. onnxruntime takes about a second."""
 
 MOST_HELD = 2**27
 """Elements of all values that are read, made on the way, or found: 1 GiB at most."""
@@ -55,8 +53,7 @@ _NEUTRAL = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1,
 class _Generated:
     """A node whose result follows from constants alone.
 
-    small: whether no weight is part of it. made: whether a product, a choice or copies are.
-    worth: TensorRT itself moves and scales weights.
+    small: whether no weight is part of it. made: whether a product, copies or a Gather are.
     """
 
     node: Node
@@ -65,14 +62,12 @@ class _Generated:
 
     @property
     def worth(self) -> bool:
+        """Not where weights are only moved and scaled: TensorRT does that itself."""
         return self.small or self.made
 
 
 def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
-    """Puts constants in the places of such values of the main graph; a record for each. Types are inferred.
-
-    What is small has been folded before.
-    """
+    """Replaces such values of the main graph by constants; a record for each. Types are inferred, small values folded."""
     scope = graph.root
     found = dict(_generated(scope))
     ends = [name for name, it in found.items() if it.worth and _is_end(graph, name, found)]
@@ -129,7 +124,7 @@ def _is_weight(scope: Scope, name: str) -> bool:
 
 
 def _elements(scope: Scope, name: str) -> int:
-    """-1: not known."""
+    """The number of elements; -1 if it is unknown, or of a type of which nothing is computed."""
     dims, kind = scope.dims(name), scope.elem_type(name)
     fixed = [dim for dim in dims or () if isinstance(dim, int)]
     known = dims is not None and len(fixed) == len(dims) and kind not in _UNKNOWN
@@ -137,9 +132,11 @@ def _elements(scope: Scope, name: str) -> int:
 
 
 def _is_end(graph: Graph, name: str, found: Mapping[str, _Generated]) -> bool:
-    """Whether the value is large, and read by a node of which the result does not follow from constants."""
-    beside = (node for node in graph.readers_of(name) if node.outputs[0] not in found)
-    return _elements(graph.root, name) > LIMIT and any(beside) and not _is_returned(graph, name)
+    """Whether a constant may replace the value: a large one that is read by a node whose result varies."""
+    size, readers = _elements(graph.root, name), [*graph.readers_of(name)]
+    may = size <= MOST_KEPT or all(_is_broadcast(node, name) for node in readers)
+    varies = any(node.outputs[0] not in found for node in readers)
+    return size > LIMIT and may and varies and not _is_returned(graph, name)
 
 
 def _is_returned(graph: Graph, name: str) -> bool:
@@ -148,7 +145,7 @@ def _is_returned(graph: Graph, name: str) -> bool:
 
 
 def _affordable(scope: Scope, found: Mapping[str, _Generated], ends: list[str]) -> list[str]:
-    """Those of the values that neither take too long nor too much memory, with all that leads to them."""
+    """The values that take neither too long nor too much memory, with all that leads to them."""
     work, room = MOST_COMPUTED, MOST_HELD
     held: set[str] = set()
     for name in _needed(found, ends):
@@ -187,8 +184,8 @@ def _cost(scope: Scope, node: Node) -> int:
 
 
 def _is_broadcast(node: Node, name: str) -> bool:
-    """Whether the node makes the same of this input where axes along which it repeats are of size 1."""
-    if node.op_type not in _BROADCAST or node.domain:
+    """Whether the result keeps its shape if this input has size 1 along axes that only repeat."""
+    if node.op_type not in BROADCASTING or node.domain:
         return False
     result = node.scope.dims(node.outputs[0])
     others = (other for other in node.inputs if other != name)
@@ -196,7 +193,7 @@ def _is_broadcast(node: Node, name: str) -> bool:
 
 
 def _without_copies(array: np.ndarray) -> np.ndarray:
-    """Of size 1 along the axes along which it repeats."""
+    """The array with size 1 along axes that only repeat."""
     for axis in range(array.ndim if array.size else 0):
         first = array.take([0], axis)
         array = first if (array == first).all() else array
@@ -204,7 +201,7 @@ def _without_copies(array: np.ndarray) -> np.ndarray:
 
 
 def _is_neutral(graph: Graph, node: Node, name: str, array: np.ndarray) -> bool:
-    """Whether the node makes its other input with this one."""
+    """Whether the node returns its other input unchanged."""
     number, places = _NEUTRAL.get(node.op_type, (0, ()))
     usual = (
         _is_broadcast(node, name) and node.scope.outer is None and not _is_returned(graph, node.outputs[0])

@@ -31,6 +31,7 @@ from onnx import helper
 from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import inferred_proto
+from trtsmith.converter.graph.operator_groups import BROADCASTING
 from trtsmith.converter.graph.walk import refill, values_read
 from trtsmith.converter.rewrite.engine.node_rule import (
     NodeView,
@@ -163,9 +164,7 @@ def _both_are_right(proto: onnx.NodeProto) -> bool:
     return known and types[0] == types[-1] and all(types[0])
 
 
-_BROADCAST = frozenset(
-    "Add And Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mul Or Sub Where".split()  # noqa: SIM905
-)
+_BROADCAST = BROADCASTING - {"Div", "Pow"}
 _TOTAL = frozenset(
     """Abs Cast Ceil Clip Concat Constant Exp Floor Identity Log Neg Not ReduceMax ReduceMin ReduceSum Relu Round Shape
     Sigmoid Slice Sqrt Squeeze Transpose Unsqueeze""".split()  # noqa: SIM905

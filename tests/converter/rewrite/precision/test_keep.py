@@ -35,13 +35,16 @@ REWRITES = [
         ("trtsmith::DeformableConvolution", {"dcn"}),
         ("mmcv_dcn", {"dcn"}),
         ("Swish", {"/head/Relu", "/neck/Conv"}),
-        ("mask", set()),
     ],
 )
 def test_what_a_flag_names(text: str, expected: set[str]) -> None:
     kept = kept_by_user([text], NODES, REWRITES)
     assert set(kept) == expected
-    assert set(kept.values()) <= {f"--keep-fp32 {text}"}
+    assert set(kept.values()) == {f"--keep-fp32 {text}"}
+
+
+def test_a_node_that_became_a_constant_is_known() -> None:
+    assert kept_by_user(["mask"], NODES, REWRITES) == {}
 
 
 def test_every_flag_that_names_nothing_is_listed_with_what_is_near() -> None:
