@@ -25,7 +25,9 @@ path = Path(sys.argv[1])
 onnx.save(onnx.parser.parse_model(example.text), path)
 proto = rewrite(load_model(path), RTX).model.proto
 for tensor in proto.graph.initializer:
-    tensor.ClearField("external_data")  # the name of an unnamed file, which is drawn
+    for entry in tensor.external_data:
+        if entry.key == "location":
+            entry.ClearField("value")  # the name of an unnamed file, which is drawn
 print(proto.SerializeToString(deterministic=True).hex())
 """
 
