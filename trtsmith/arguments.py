@@ -120,6 +120,14 @@ def model_of(
         _refuse(NAME, of_torch | {"save_onnx": save}, "a torch.nn.Module or ExportedProgram")
         data = _serialised(model) if isinstance(model, onnx.ModelProto) else bytes(model)
         return ModelBytes(data, path_of(given.data_folder))
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        fix = (
+            f"output={os.fspath(kwargs)!r}"
+            if isinstance(kwargs, (str, os.PathLike))
+            else "kwargs={'mask': mask}"
+        )
+        what = f"{kwargs!r} is given for the module's arguments by name"
+        raise UsageError(what, "kwargs, the third argument", "a dict of values by name", fix)
     translations = given.custom_translation_table or {}
     return TorchModule(model, example, kwargs or {}, given.dynamic_shapes, translations, save)
 
