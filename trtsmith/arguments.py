@@ -101,9 +101,7 @@ def paths_of(given: Paths) -> tuple[Path, ...]:
     return tuple(map(Path, [given] if isinstance(given, (str, os.PathLike)) else given))
 
 
-def model_of(
-    model: ModelLike, args: Example, kwargs: Mapping[str, Any] | None, given: SimpleNamespace
-) -> GivenModel:
+def model_of(model: ModelLike, args: Example, kwargs: Any, given: SimpleNamespace) -> GivenModel:
     """What the model is: a file, bytes of one, or something of PyTorch's with its example."""
     save, export_timeout = path_of(given.save_onnx), given.export_timeout
     example = None if isinstance(args, (str, os.PathLike)) else args

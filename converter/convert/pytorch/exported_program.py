@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.fx.experimental import _config as size_config
@@ -89,7 +89,7 @@ def _exported(
             raise ConversionError(export_problem(error, str(source))) from error
         if refuses_shapes(error):
             # torch.export fixes sizes that are 1 in the example, as a batch often is; torch.onnx.export asks it so, too
-            with suppress(Exception), size_config.patch(backed_size_oblivious=True):
+            with suppress(Exception), cast(Any, size_config).patch(backed_size_oblivious=True):
                 return exported(strict=False)
         with suppress(Exception):
             found = exported(strict=True)
