@@ -20,6 +20,7 @@ from docpages import (  # noqa: E402
     command_line,
     deployment,
     evidence,
+    figures,
     gpu_networks,
     house,
     judge_figures,
@@ -38,8 +39,8 @@ from docpages import (  # noqa: E402
 from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
-    "README.md": {"figures": evidence.figures},
-    "docs/index.md": {"figures": evidence.figures},
+    "README.md": {"figures": figures.figures},
+    "docs/index.md": {"figures": figures.figures},
     "docs/guides/deploy.md": {"builder's options": deployment.options},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
     "docs/reference/cli.md": {"command line": command_line.command_line},
@@ -59,7 +60,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     },
     "docs/reference/all-messages.md": {"all messages": messages.all_messages},
     "docs/maintainers/architecture.md": {"phases": rewriting.phases, "budget": house.budget},
-    "docs/evidence/index.md": {"figures": evidence.figures},
+    "docs/evidence/index.md": {"figures": figures.figures},
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,

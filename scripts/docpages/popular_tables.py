@@ -17,19 +17,30 @@ AGREE = "agree"
 Row = Mapping[str, Any]
 
 
+def read(record: Path = RECORD) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    return document
+
+
 def popular_networks() -> str:
-    return render_popular_networks(json.loads(RECORD.read_text(encoding="utf-8")))
+    return render_popular_networks(read())
 
 
 def popular_programs() -> str:
-    return render_popular_programs(json.loads(RECORD.read_text(encoding="utf-8"))["rows"])
+    return render_popular_programs(read()["rows"])
+
+
+def on_gpu() -> list[Row]:
+    """Their engines on the H200."""
+    rows: list[Row] = read(RECORD.parent / "h200" / RECORD.name)["rows"]
+    return rows
 
 
 def popular_engines() -> str:
     """A table for each GPU of which there is a record."""
     parts = []
     for path in sorted(RECORD.parent.glob(f"*/{RECORD.name}")):
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read(path)
         found: dict[tuple[str, str, str], dict[str, Row]] = defaultdict(dict)
         for row in record["rows"]:
             found[row["network"], row["library"], row["exporter"]][row["precision"]] = row
@@ -40,28 +51,8 @@ def popular_engines() -> str:
     return "\n\n".join(parts)
 
 
-def popular_row() -> tuple[str, str, str]:
-    """For the table of all figures."""
-    rows = json.loads(RECORD.read_text(encoding="utf-8"))["rows"]
-    made = [row for row in rows if "alone" in row]
-    alone = sum(row["alone"] == BUILDS for row in made)
-    said = [
-        f"{precision} {_agreeing(rows, precision)}" for precision in PRECISIONS if _tried(rows, precision)
-    ]
-    return (
-        f"Networks of {len({row['library'] for row in rows})} libraries as users export them, {len(made)} files",
-        f"{alone} build (TensorRT-RTX)",
-        f"graphs agree with onnxruntime: {', '.join(said)}",
-    )
-
-
 def _tried(rows: Sequence[Row], precision: str) -> list[Row]:
     return [row["precisions"][precision] for row in rows if precision in row.get("precisions", {})]
-
-
-def _agreeing(rows: Sequence[Row], precision: str) -> str:
-    tried = _tried(rows, precision)
-    return f"{sum(one['verdict'] == AGREE for one in tried)} of {len(tried)}"
 
 
 def render_popular_networks(record: Mapping[str, Any]) -> str:
