@@ -41,6 +41,9 @@ from docpages.marks import Parts, refresh  # noqa: E402
 DOCUMENTS: Mapping[str, Parts] = {
     "README.md": {"figures": figures.figures},
     "docs/index.md": {"figures": figures.figures},
+    "docs/guides/yolo.md": {"yolo verdicts": figures.verdicts_of("ultralytics")},
+    "docs/guides/detr.md": {"detr verdicts": figures.verdicts_of("transformers", "DETR|YOLOS|D-FINE")},
+    "docs/guides/classifier.md": {"timm verdicts": figures.verdicts_of("timm")},
     "docs/guides/deploy.md": {"builder's options": deployment.options},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
     "docs/reference/cli.md": {"command line": command_line.command_line},

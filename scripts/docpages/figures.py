@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from docpages import evidence, network_times, popular_tables, real_networks
 from docpages.marks import DocumentError, markdown_table
 from gpucheck import engine_tables
-from popularnetworks.network_trial import BUILDS
+from popularnetworks.network_trial import BUILDS, PRECISIONS
 
 Words = tuple[str, str]
 """What is said of one, and of several."""
@@ -62,6 +63,27 @@ def _verdicts(verdicts: Iterable[str]) -> str:
     """How many have each verdict. DocumentError for a verdict that WORDS lacks."""
     found = Counter(verdicts)
     return shares(found.total(), [(found[verdict], words) for verdict, words in WORDS.items()])
+
+
+def verdicts_of(library: str, networks: str = "") -> Callable[[], str]:
+    """A line for each precision in which exports of a library were tried. networks: a pattern of their names."""
+
+    def table() -> str:
+        rows = popular_tables.read()["rows"]
+        chosen = [row for row in rows if row["library"] == library and re.search(networks, row["network"])]
+        lines = []
+        for precision in PRECISIONS:
+            tried = [
+                (row["network"], row["precisions"][precision]["verdict"])
+                for row in chosen
+                if precision in row.get("precisions", {})
+            ]
+            others = dict.fromkeys(name for name, verdict in tried if verdict != popular_tables.AGREE)
+            verdicts = _verdicts(verdict for _, verdict in tried)
+            lines.append((precision, f"{len(tried)}", verdicts, ", ".join(others)))
+        return markdown_table(("precision", "exports", "verdicts", "which do not agree"), lines)
+
+    return table
 
 
 def _without_gpu() -> list[tuple[str, ...]]:
