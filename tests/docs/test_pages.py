@@ -15,6 +15,7 @@ from trtsmith.converter.batch.results.diff import SCHEMA_FILE as DIFF_SCHEMA
 from trtsmith.converter.batch.results.document import SCHEMA_FILE
 from trtsmith.converter.batch.results.pages import KINDS
 from trtsmith.converter.batch.task import TaskStatus
+from trtsmith.converter.verify.verdict import STATUSES
 
 ROOT = Path(__file__).resolve().parents[2]
 BESIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -124,6 +125,12 @@ def test_the_hooks_call_the_same_targets_and_no_other_repository() -> None:
     assert [repo["repo"] for repo in repos] == ["local"]
     checks = set(TARGETS) - {"programs"}  # which installs, and checks nothing
     assert {hook["entry"] for hook in repos[0]["hooks"]} == {f"make {target}" for target in checks}
+
+
+def test_every_status_of_a_verdict_leads_to_an_action() -> None:
+    text = (ROOT / "docs/guides/verify-and-locate.md").read_text(encoding="utf-8")
+    rows = text.partition("## From verdict to action")[2].partition("## ")[0]
+    assert {status.strip() for status in re.findall(r"^\| `([a-z ]+)[`(]", rows, flags=re.M)} >= set(STATUSES)
 
 
 RESULTS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch-results.md").read_text(
