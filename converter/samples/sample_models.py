@@ -96,7 +96,7 @@ def _files(name: str) -> dict[str, bytes]:
     proto, *others = (_parsed(f"{part} {_TEXTS[part]}" if part in _TEXTS else _text(part)) for part in parts)
     for other in others:
         outputs = [(output.name, output.name) for output in proto.graph.output]
-        proto = onnx.compose.merge_models(proto, other, io_map=outputs)
+        proto.graph.CopyFrom(onnx.compose.merge_graphs(proto.graph, other.graph, io_map=outputs))
     return {f"{name}.onnx": proto.SerializeToString(deterministic=True)}
 
 
