@@ -80,11 +80,8 @@ DOCUMENTS: Mapping[str, Parts] = {
         "real models": real_networks.real_networks,
         "real engines": real_networks.real_engines,
     },
-    "docs/evidence/popular-networks.md": {
-        "popular networks": popular_tables.popular_networks,
-        "popular programs": popular_tables.popular_programs,
-        "popular networks on a GPU": popular_tables.popular_engines,
-    },
+    "docs/evidence/popular-networks.md": {"popular networks": popular_tables.popular_networks},
+    **popular_tables.pages(),
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
         "seconds of conversions": evidence.conversion_seconds,
