@@ -67,7 +67,7 @@ _PARTS: Mapping[str, Sequence[str]] = {"yolo_nms": ("yolo", "suppression")}
 
 
 def write_samples(names: Sequence[str], folder: Path) -> list[str]:
-    """The names of the files written to the folder: all of these samples, or none.
+    """Writes these samples, all or none. Returns the names of the files.
 
     UsageError for an unknown name, and for a file in the folder that has other content. OSError.
     """
