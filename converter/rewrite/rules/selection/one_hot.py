@@ -6,7 +6,7 @@ parser flattens no Hardmax before opset 13 that has several unknown sizes.
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
@@ -32,17 +32,11 @@ def _range_opset(node: NodeView) -> int:
 
 
 @node_rule("dynamic-one-hot", "OneHot", opset=_range_opset)
-def dynamic_one_hot_rule(node: NodeView) -> Replacement | Refusal | None:
+def dynamic_one_hot_rule(node: NodeView) -> Replacement | None:
     """OneHot of a depth that varies."""
     if not _varies(node):
         return None
-    rank = node.rank(0)
-    if rank is None:
-        return Refusal(
-            f"the rank of {node.input(0)!r} is unknown, and the depth varies",
-            "indices whose rank shape inference finds",
-            "give the input's shape, or run onnx.shape_inference on the model",
-        )
+    rank = node.known_rank(0)
     w = Writer(node)
     axis = int(node.attributes.get("axis", -1)) % (rank + 1)
     depth = w.Reshape(w.x[1] if node.dtype(1) == "int64" else w.Cast(w.x[1], to="int64"), shape=[1])
