@@ -17,7 +17,7 @@ from trtsmith.converter.batch.store import VARIABLE, default_folder
 from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.model.printable import one_line
-from trtsmith.converter.verify.verdict import in_words
+from trtsmith.converter.verify.verdict_words import in_words
 from trtsmith.options import Flag, Progress, StrPath, Texts, with_defaults
 from trtsmith.zoo_commands import zoo_commands
 

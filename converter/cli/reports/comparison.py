@@ -30,11 +30,14 @@ def render_comparisons(
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
-    yield f"verdict: {verdict.words}: {one_line(verdict.reason)} (inputs: {one_line(verdict.inputs)})"
+    reason, advice = verdict.reason, verdict.advice
+    yield f"verdict: {verdict.words}: {one_line(reason)} (inputs: {one_line(verdict.inputs)})"
+    if advice:
+        yield f"next: {one_line(advice)}"
     if verdict.comparisons:
-        yield render_comparisons(verdict.comparisons, verdict.outputs, verdict.reason)
+        yield render_comparisons(verdict.comparisons, verdict.outputs, reason)
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
-    left = (one for one in verdict.left_out if one.accepted or one.why not in verdict.reason)
+    left = (one for one in verdict.left_out if one.accepted or one.why not in reason)
     yield from (f"{one_line(one.why)}{'; accepted' if one.accepted else ''}" for one in left)
     yield from map(one_line, verdict.references)
     yield from map(one_line, verdict.cost.lines() if verdict.cost is not None else ())
