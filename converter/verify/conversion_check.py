@@ -358,6 +358,8 @@ class ConversionCheck:
         rewritten = checked.rewritten
         if checked.precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
             graph = reduced_graph(rewritten.model, rewritten.io_types, checked.arithmetic, rewritten.tried)
+            if rewritten.precision is not None and not rewritten.precision.reduced:
+                graph = replace(graph, findings=())  # nothing of it is in the type
         else:
             graph = checked.graph
         return judge(baseline, graph, self.tolerances)
