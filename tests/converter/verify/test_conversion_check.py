@@ -411,6 +411,19 @@ def test_what_is_advised_changes_the_outcome(place: Place) -> None:
     assert (code, verdict["status"], verdict["advice"]) == (0, "agree", "")
 
 
+def test_constant_inputs_are_a_warning(place: Place) -> None:
+    text = (
+        "(float[3] x, int64[3] mask) => (float[3] y) { m = Cast <to = 1> (mask) n = Mul (x, m) y = Exp (n) }"
+    )
+    written(place.fake.model, text, {})
+    for x, warned in ((np.zeros(3), True), (np.full(3, 2.5), True), (np.arange(3), False)):
+        np.savez("x.npz", x=x.astype(np.float32), mask=np.ones(3, np.int64))
+        err = place.run("--inputs", "x.npz", "--force").err
+        told = f"warning: the inputs are constant ('x' is {x[0]:.1f} everywhere, 'mask' is 1 everywhere)"
+        assert (told in err) == warned and ("constant" in err) == warned
+    assert "constant" not in place.run("--force").err
+
+
 BRANCHES = """(float[3] x, bool flag) => (float[3] y, float[3] z, float[3] w) <float limit = {5}> {
     most = ReduceMax <keepdims = 0> (x)  high = Greater (most, limit)
     a = If (high) <then_branch = t () => (float[3] p) { p = Exp (x) }, else_branch = e () => (float[3] q) { q = Neg (x) }>
