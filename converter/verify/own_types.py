@@ -109,5 +109,5 @@ def _lost(
             fmt, size = _FORMATS.get(dtypes.get(name, "")), sizes.get(name, 0.0)
             if name in behind and fmt is not None and (size > fmt.largest or 0 < size < fmt.smallest / 2):
                 kind, limit = ("overflow", fmt.largest) if size > fmt.largest else ("underflow", fmt.smallest)
-                at_node = {"node": node.name or name, "op_type": node.op_type, "is_output": name == output}
-                yield finding(kind, output, "", size=float(size), type=fmt.name, limit=limit, **at_node)
+                where = {"node": node.name or name, "op_type": node.op_type, "is_output": name == output}
+                yield finding(kind, output, "", size=float(size), type=fmt.name, limit=limit, **where)

@@ -76,6 +76,10 @@ SENTENCES: Mapping[str, str] = {**_BEFORE, **_INSTEAD, **_AFTER, **NOTES}
 """By kind, the sentence of a finding that is not about an output that was left out."""
 
 _FIXES: Mapping[str, str] = {
+    "overflow": "--precision fp32 computes it in float32",
+    "underflow": "--precision fp32 computes it in float32",
+    "own type: infinite": "--precision fp32 computes it in float32",
+    "own type: changed": "--precision fp32 computes it in float32",
     "random": "make the numbers an input of the model, or convert without a verdict (--no-verify)",
     "not run": "{fix}",
     "engine not run": "{fix}",
@@ -161,16 +165,9 @@ def advice(told: Told) -> str:
 
 def _advised(told: Told) -> Iterator[str]:
     """What could be done, the best first."""
-    kinds = {one.kind: one for one in told.findings}
     if any(not c.agrees for c in told.comparisons):
-        if "original differs" in kinds:
-            yield _FIXES["original differs"]
-        if "moved by inputs" in kinds:
-            yield _with_inputs(told, "compare with real inputs")
-        if told.cost is None:
-            reduced = kinds.get("reduced")
-            flags = f" --precision {reduced.figures['type']}" if reduced is not None else ""
-            yield f"trtsmith locate MODEL{' ENGINE' if told.engine_run else flags} finds the faulty node"
+        yield from _of_disagreement(told)
+        return
     if told.cost is not None:
         yield told.cost.advice()
     yield _about_left(told)
@@ -178,28 +175,46 @@ def _advised(told: Told) -> Iterator[str]:
         yield _filled(_FIXES.get(one.kind, ""), one)
 
 
+def _of_disagreement(told: Told) -> Iterator[str]:
+    """What could be done where an output disagrees. Graphs in 8 bits cannot be searched: layers are kept in float32."""
+    kinds = {one.kind: one for one in told.findings}
+    if "original differs" in kinds:
+        yield _FIXES["original differs"]
+    if "moved by inputs" in kinds:
+        yield _with_inputs(told, "compare with real inputs")
+    if told.cost is not None:
+        yield told.cost.advice()
+    elif "cost unknown" not in kinds:
+        reduced = f" --precision {kinds['reduced'].figures['type']}" if "reduced" in kinds else ""
+        yield f"trtsmith locate MODEL{' ENGINE' if told.engine_run else reduced} finds the faulty node"
+
+
 def _about_left(told: Told) -> str:
     """What to do about outputs that could not be compared and are not accepted. That may be to accept them."""
     left = [one for one, accepted in told.left if not accepted]
     if not left:
         return ""
-    first = left[0]
-    if first.kind in ("overflow", "underflow", "own type: infinite", "own type: changed"):
-        own = first.figures.get("is_output")
-        text = "export that output as float32" if own else "--precision fp32 computes it in float32"
-    elif first.kind in _FIXES:
-        text = _filled(_FIXES[first.kind], first)
-    elif first.kind in _OTHER_INPUTS or _generated(told):
-        text = _with_inputs(told, _OTHER_INPUTS.get(first.kind, "compare with real inputs"))
-    else:
-        before = first.figures.get("quantised")
-        other = "compare the network before its quantisation" if before else "build in a wider precision"
-        text = f"say what it may differ by (--rtol, --atol), or {other}"
+    text = _about(left[0], told)
     failed = any(one.kind == "size failed" for one in told.findings)
     if failed or "agree" not in told.outputs.values():
         return text
     flags = " ".join(f"--not-compared {quote(one.output)}" for one in left)
     return f"{text}; or accept that: {flags}"
+
+
+def _about(one: Finding, told: Told) -> str:
+    """What to do about an output that could not be compared."""
+    if one.figures.get("is_output"):
+        return "export that output as float32"
+    if one.kind in _OTHER_INPUTS:
+        return _with_inputs(told, _OTHER_INPUTS[one.kind])
+    if one.kind in _FIXES:
+        return _filled(_FIXES[one.kind], one)
+    if _generated(told):
+        return _with_inputs(told, "compare with real inputs")
+    before = one.figures.get("quantised")
+    other = "compare the network before its quantisation" if before else "build in a wider precision"
+    return f"say what it may differ by (--rtol, --atol), or {other}"
 
 
 def _generated(told: Told) -> Mapping[str, str]:
@@ -248,24 +263,27 @@ def _agreeing(told: Told) -> Iterator[str]:
     """The largest error, what selections give, and what was left out."""
     instead = _of(told, _INSTEAD)
     elsewhere = {at for one in told.findings for at in one.figures.get("places", ())}
-    statuses = told.outputs
-    agreed = [c for c in told.comparisons if statuses[c.output] == "agree" and c.at not in elsewhere]
-    yield from instead
-    if agreed and not instead:
-        worst = max(agreed, key=lambda c: c.relative)
-        found = (one for one in told.findings if one.kind == "grown" and one.output == worst.output)
-        grown = next(found, None) if worst.relative else None
-        more = _filled(
-            " in {output!r}, of which rounding alone changes {changed:.1e}: the network amplifies it", grown
-        )
-        yield f"largest relative error {worst.relative:.1e}{more}"
-        yield from dict.fromkeys(f"{c.output}{_place(c.at)}: {c.meaning}" for c in agreed if c.meaning)
+    agreed = [c for c in told.comparisons if told.outputs[c.output] == "agree" and c.at not in elsewhere]
+    yield from instead or _errors(told, agreed)
     left = [sentence(one) for one, accepted in told.left if not (agreed and accepted)]
     yield from _first(left, 1, "more outputs are not comparable")
     if accepted := sum(accepted for _, accepted in told.left):
         yield f"{accepted} not compared, as accepted"
     if not (instead or agreed or left):
         yield "no output was compared"
+
+
+def _errors(told: Told, agreed: Sequence[Comparison]) -> Iterator[str]:
+    """The largest error of outputs that agree, and what is the same of those that a selection makes."""
+    if not agreed:
+        return
+    worst = max(agreed, key=lambda c: c.relative)
+    grown = [
+        one for one in told.findings if one.kind == "grown" and one.output == worst.output and worst.relative
+    ]
+    more = " in {output!r}, of which rounding alone changes {changed:.1e}: the network amplifies it"
+    yield "".join([f"largest relative error {worst.relative:.1e}", *(_filled(more, one) for one in grown)])
+    yield from dict.fromkeys(f"{c.output}{_place(c.at)}: {c.meaning}" for c in agreed if c.meaning)
 
 
 def _first(sentences: Sequence[str], most: int, words: str) -> Iterator[str]:
@@ -278,10 +296,8 @@ def _place(at: str) -> str:
     return f" at {at}" if at else ""
 
 
-def _filled(text: str, one: Finding | None) -> str:
-    """The text with the finding's figures; "" without one."""
-    if one is None:
-        return ""
+def _filled(text: str, one: Finding) -> str:
+    """The text with the finding's figures."""
     names = {name: value for name, value in one.figures.items() if name in ("operators", "profiles")}
     listed = {name: ", ".join(_first(value, _MOST_SAID, "more")) for name, value in names.items()}
     first = names.get("operators", [""])[0].rpartition(":")[2]

@@ -9,9 +9,12 @@ from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 
 
-def render_verdict(verdict: Verdict) -> str:
-    """What was compared, each output, what made-up inputs were taken for, and what was not run."""
-    return "\n".join(_lines(verdict))
+def render_verdict(verdict: Verdict, *, located: bool = False) -> str:
+    """What was compared, each output, what made-up inputs were taken for, and what was not run.
+
+    located: whether the search for the faulty node follows, with advice of its own.
+    """
+    return "\n".join(_lines(verdict, "" if located else verdict.advice))
 
 
 def render_comparisons(
@@ -29,8 +32,8 @@ def render_comparisons(
     return table(rows)
 
 
-def _lines(verdict: Verdict) -> Iterator[str]:
-    reason, advice = verdict.reason, verdict.advice
+def _lines(verdict: Verdict, advice: str) -> Iterator[str]:
+    reason = verdict.reason
     yield f"verdict: {verdict.words}: {one_line(reason)} (inputs: {one_line(verdict.inputs)})"
     if advice:
         yield f"next: {one_line(advice)}"

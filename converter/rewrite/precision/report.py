@@ -121,7 +121,7 @@ class PrecisionReport:
         why = [f"{len(nodes)} × {nodes[0].reason} ({nodes[0].node})" for _, nodes in largest]
         if largest and largest[0][0] == _BEYOND and self.precision == "float16":
             why.append("--precision bf16 has the range of float32")
-        few = f"only {self.products_reduced} of {self.products} matrix products and convolutions are in {self.precision}"
+        few = f"{self.products_reduced} of {self.products} matrix products and convolutions are in {self.precision}"
         return "; ".join([few, *why])
 
     def to_json(self) -> dict[str, Any]:

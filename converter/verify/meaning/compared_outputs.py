@@ -36,9 +36,6 @@ from trtsmith.converter.verify.meaning.ties import Aligned, Scores, decided, in_
 from trtsmith.converter.verify.noise import OWN, Noise, ScaledOutput, bounds
 from trtsmith.converter.verify.tolerances import Tolerances
 
-_HALF = 0.5
-"""The least share of rows or positions that has to match: where fewer do, agreement proves nothing."""
-
 _SHOWN = 3
 """Rows that a reason names."""
 
@@ -94,27 +91,34 @@ def compared(
         (n, bool(one.wrong), one.apart, i) for i, r in enumerate(roundings) for n, one in r.told.items()
     )
     alike = {name: roundings[i].told[name] for name, *_, i in furthest}  # the furthest away comes last
-    left: dict[str, Finding] = {}
-    for name, one in placed.told.items():
-        if not one.wrong and one.matched < _HALF * one.of:
-            left[name] = finding(FEW_ROWS, name, matched=one.told)
-        elif one.wrong and name in alike and alike[name].wrong and one.apart <= OWN * alike[name].apart:
-            left[name] = finding(AS_BY_ROUNDING, name, reason=one.wrong, rounding=alike[name].wrong)
-            placed.told[name] = replace(one, wrong="")
+    left = dict(measured.left) | _doubtful(placed.told, alike)
     comparisons = compare(wanted, placed.arrays, tolerances, measured.allowed, at, measured.noise)
     by_rounding: list[Comparison] = []
     for rounding in roundings:
         rows = {name: wanted[name] for names in places.rows() for name in names if name in rounding.arrays}
         by_rounding += compare(rows, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
-    left = dict(measured.left) | left
     comparisons = tuple(_as_rounding_does(comparisons, by_rounding, left))
-    for names in places.rows():
-        other = alike.get(names[0])
-        if other is not None and other.matched < _HALF * other.of:  # too few rows tell what rounding changes
-            figures = {"type": type_of(precision), "matched": other.told}
-            left |= {name: finding(ROWS_LOST, name, **figures) for name in names}
+    few = {names: one for names in places.rows() if (one := alike.get(names[0])) is not None and one.few}
+    lost = {  # too few rows tell what rounding changes
+        name: finding(ROWS_LOST, name, type=type_of(precision), matched=one.told)
+        for names, one in few.items()
+        for name in names
+    }
     told = tuple(_with_told(c, placed.told.get(c.output)) for c in comparisons)
-    return replace(measured, left=left | measured.excluded(None)), told
+    return replace(measured, left=left | lost | measured.excluded(None)), told
+
+
+def _doubtful(told: dict[str, Aligned], alike: Mapping[str, Aligned]) -> dict[str, Finding]:
+    """Selections that prove nothing: too few rows match, or rounding alone does as much. In `told` that is no error then."""
+    left = {}
+    for name, one in told.items():
+        rounding = alike.get(name)
+        if not one.wrong and one.few:
+            left[name] = finding(FEW_ROWS, name, matched=one.told)
+        elif one.wrong and rounding is not None and rounding.wrong and one.apart <= OWN * rounding.apart:
+            left[name] = finding(AS_BY_ROUNDING, name, reason=one.wrong, rounding=rounding.wrong)
+            told[name] = replace(one, wrong="")
+    return left
 
 
 def _as_rounding_does(

@@ -63,7 +63,7 @@ def test_a_precision_that_reaches_few_products_is_a_warning(
     report = reduction.report
     assert (report.products, report.products_reduced) == (2, 0 if told else 2)
     beyond = "'h' reached 2e+05 on the inputs; float16 ends at 65504 (first)"
-    few = f"only 0 of 2 matrix products and convolutions are in float16; 2 × {beyond}"
+    few = f"0 of 2 matrix products and convolutions are in float16; 2 × {beyond}"
     assert report.warning() == (f"{few}; --precision bf16 has the range of float32" if told else "")
 
 
