@@ -155,18 +155,12 @@ class Verdict:
         for one in (document["cost"] or {}).get("outputs", ()):
             one["error"] = one["error"] if math.isfinite(one["error"]) else None
         left_out = [
-            {"output": one.output, "why": one.why, "accepted": one.accepted}
-            | {"finding": one.finding.to_json()}
-            for one in self.left_out
+            {"output": o.output, "why": o.why, "accepted": o.accepted, "finding": o.finding.to_json()}
+            for o in self.left_out
         ]
-        return document | {
-            "left_out": left_out,
-            "findings": [one.to_json() for one in self.findings],
-            "reason": self.reason,
-            "advice": self.advice,
-            "references": self.references,
-            "outputs": self.outputs,
-        }
+        words = {"status": self.status, "reason": self.reason, "advice": self.advice}
+        lists = {"left_out": left_out, "findings": [one.to_json() for one in self.findings]}
+        return words | document | lists | {"references": self.references, "outputs": self.outputs}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Verdict:
