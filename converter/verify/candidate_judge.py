@@ -139,17 +139,17 @@ def judge_outputs(
     # an engine is held to what the user expects, whatever the model's types make of it
     unheld = {} if engine_run and baseline.expected is not None else baseline.unheld
     left = {**found.left(tolerances), **baseline.limits.excluded, **random, **unheld}
+    amplified = {name: share for one in found.allowances for name, share in one.amplified.items()}
     verdict = verdict_of(
         tuple(c for c in found.comparisons if c.output not in left),
         baseline.source.words,
         engine_run=engine_run,
-        excluded=left,
-        unproven=found.unproven(tolerances),
+        left=found.unproven(tolerances) | left,
+        findings=[finding("grown", name, changed=changed) for name, changed in amplified.items()],
         proof=Proof(
             {} if own else baseline.doubts, baseline.original.constant, given=baseline.expected is not None
         ),
         tolerances=tolerances,
-        amplified={name: share for one in found.allowances for name, share in one.amplified.items()},
     )
     told = in_words(arithmetic.precision, found.measured) if engine_run else ""
     return replace(verdict, precision=told, meanings=baseline.source.meanings)

@@ -207,11 +207,10 @@ class ConversionCheck:
         reduced = checked.plain is not None and checked.rewritten.precision is not None
         if verdict.engine_run:
             sizes = self._engine_elsewhere(places, sizes, checked, request)
-        own = reduced and not verdict.engine_run
         accepted = () if self.tolerances is None else self.tolerances.not_compared
-        return with_other_sizes(
-            verdict, replace(sizes, fix=runs_at(places, sizes), own_precision=own), accepted
-        )
+        fix = runs_at(places, sizes) if sizes.failed else None
+        own = reduced and not verdict.engine_run
+        return with_other_sizes(verdict, replace(sizes, fix=fix, own_precision=own), accepted)
 
     def _engine_elsewhere(
         self, places: Mapping[str, Place], sizes: OtherSizes, checked: _Checked, request: RunRequest

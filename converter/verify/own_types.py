@@ -54,9 +54,9 @@ class OwnTypes:
         """
         if calls_functions(self._model.proto.graph):
             return {}
-        given = {n: v if v.dtype.name not in _FORMATS else v.astype(np.float32) for n, v in feeds.items()}
         found: dict[str, Finding] = {}
         with suppress(ConversionError):
+            given = _in_float32(feeds)
             there = run_session(self._session, self._wide, given)
             fmt = next((name for name in _FORMATS if name in self._dtypes.values()), "")
             changed = {n: how for n, v in outputs.items() if (how := _changed(n, v, there[n], fmt))}
@@ -79,6 +79,11 @@ class OwnTypes:
     @cached_property
     def _dtypes(self) -> Mapping[str, str]:
         return value_dtypes(infer_shapes(inline(self._model, frozenset(all_functions(self._model)))).proto)
+
+
+def _in_float32(feeds: Arrays) -> dict[str, np.ndarray]:
+    """The inputs, with those of 16-bit floats in float32."""
+    return {n: v if v.dtype.name not in _FORMATS else v.astype(np.float32) for n, v in feeds.items()}
 
 
 _ELSE = "another value"

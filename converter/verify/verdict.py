@@ -200,7 +200,13 @@ class Proof:
     constant: Collection[str] = ()
     given: bool = False
 
-    def settles(self, doubt: Finding, comparisons: Sequence[Comparison]) -> bool:
+    def doubted(self, comparisons: tuple[Comparison, ...]) -> tuple[list[Finding], dict[str, Finding]]:
+        """Outputs that prove little: those that agree all the same, and by name those that do not."""
+        doubts = {**self.doubts, **_without_proof(comparisons, self.constant)}
+        settled = [doubt for doubt in doubts.values() if self._settles(doubt, comparisons)]
+        return settled, {name: doubt for name, doubt in doubts.items() if doubt not in settled}
+
+    def _settles(self, doubt: Finding, comparisons: tuple[Comparison, ...]) -> bool:
         """Whether the output agrees all the same: it ran, and is equal to the last bit wherever it was compared."""
         mine = [c for c in comparisons if c.output == doubt.output]
         return (
@@ -218,25 +224,20 @@ def verdict_of(
     inputs: str,
     *,
     engine_run: bool,
-    excluded: Mapping[str, Finding] | None = None,
-    unproven: Mapping[str, Finding] | None = None,
+    left: Mapping[str, Finding] | None = None,
+    findings: Sequence[Finding] = (),
     proof: Proof = NO_DOUBT,
     tolerances: Tolerances | None = None,
-    amplified: Mapping[str, float] | None = None,
 ) -> Verdict:
     """The verdict on a set of comparisons. Nothing compared is not a pass.
 
-    excluded: outputs that were not compared; by name, why. unproven: those of which rounding changes so much that agreement
-    proves nothing, likewise. tolerances: of the user, which name the outputs that need not be compared.
-    amplified: what rounding alone changes of outputs that therefore may be further off than usual.
+    left: outputs that were not compared, or of which rounding changes so much that agreement proves nothing; by name, why.
+    findings: on outputs that agree. tolerances: of the user, which name the outputs that need not be compared.
     """
     accepted = frozenset() if tolerances is None else tolerances.not_compared
     wrong = {c.output for c in comparisons if not c.agrees}
-    doubts = {**proof.doubts, **_without_proof(comparisons, proof.constant)}
-    little = [doubt for doubt in doubts.values() if proof.settles(doubt, comparisons)]
-    unsettled = {name: doubt for name, doubt in doubts.items() if doubt not in little}
-    left_out = {**(unproven or {}), **unsettled, **(excluded or {})}
-    grown = [finding("grown", name, changed=changed) for name, changed in (amplified or {}).items()]
+    little, unsettled = proof.doubted(comparisons)
+    left_out = unsettled | dict(left or {})
     found = Verdict(
         DISAGREE,
         engine_run,
@@ -245,7 +246,7 @@ def verdict_of(
         left_out=tuple(LeftOut(why, name in accepted) for name, why in left_out.items() if name not in wrong),
         findings=()
         if wrong
-        else (*grown, *(replace(one, at="") for one in little if one.output not in left_out)),
+        else (*findings, *(replace(one, at="") for one in little if one.output not in left_out)),
         basis=() if engine_run else (GRAPH_ONLY,),
     )
     if wrong:
@@ -272,17 +273,19 @@ class OtherSizes:
     own_precision: bool = False
     baselines: Mapping[str, Any] = field(default_factory=dict)
 
-    def summary(self, comparisons: Sequence[Comparison]) -> list[Finding]:
-        """The largest error there, in one finding; none where nothing was compared."""
-        places = list(dict.fromkeys(c.at for c in comparisons))
-        if not places:
-            return []
-        kind = "other sizes" if places[0] in ENDS else "other profiles"
-        graphs = " in the model's own precision" if self.own_precision else ""
-        ends = " and ".join(ENDS.get(at, at) for at in places)
-        return [
-            finding(kind, ends=ends, graphs=graphs, error=max(c.relative for c in comparisons), places=places)
-        ]
+    def findings(self, there: Sequence[Comparison], *, agrees: bool) -> list[Finding]:
+        """The largest error of `there`, what could not be compared, and what helps. agrees: whether the usual sizes do."""
+        told = [*self.failed.values(), *chain.from_iterable(self.unknown.values())]
+        places = list(dict.fromkeys(c.at for c in there))
+        if places:
+            kind = "other sizes" if places[0] in ENDS else "other profiles"
+            graphs = " in the model's own precision" if self.own_precision else ""
+            figures = {"ends": " and ".join(ENDS.get(at, at) for at in places), "graphs": graphs}
+            told.insert(0, finding(kind, **figures, error=max(c.relative for c in there), places=places))
+        if self.failed and agrees:
+            ran = 1 + len({c.at for c in self.comparisons})
+            told.append(finding("sizes compared", ran=ran, of=ran + len(self.failed)))
+        return [*told, *([self.fix] if self.fix is not None else [])]
 
 
 def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[str] = ()) -> Verdict:
@@ -292,12 +295,7 @@ def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[s
     """
     left = {one.output for one in verdict.left_out}
     there = tuple(c for c in sizes.comparisons if c.output not in left)
-    told = [*sizes.summary(there), *sizes.failed.values(), *chain.from_iterable(sizes.unknown.values())]
-    if verdict.agrees and sizes.failed:
-        ran = 1 + len({c.at for c in sizes.comparisons})
-        told.append(finding("sizes compared", ran=ran, of=ran + len(sizes.failed)))
-    if sizes.fix is not None and sizes.failed:
-        told.append(sizes.fix)
+    told = sizes.findings(there, agrees=verdict.agrees)
     comparisons = (*(replace(c, at=c.at or "opt") for c in verdict.comparisons), *there)
     wrong = {c.output for c in there if not c.agrees}
     doubts = _without_proof(comparisons, {c.output for c in comparisons})

@@ -152,7 +152,10 @@ def reason(told: Told) -> str:
     """What was found, in one sentence; `advice` says what to do about it."""
     wrong = [f"{c.output}{_place(c.at)}: {c.reason}" for c in told.comparisons if not c.agrees]
     before = [*(() if wrong else _counted(told)), *_of(told, _BEFORE)]
-    main = [*_first(wrong, _MOST_SAID, "more comparisons disagree"), *(() if wrong else _agreeing(told))]
+    main = [
+        *_first(wrong, _MOST_SAID, "more comparisons disagree"),
+        *(() if wrong else (*_agreeing(told), *_accepted(told))),
+    ]
     text = "; ".join([*main, *_after(told)])
     costs = "" if wrong or told.cost is None else told.cost.headline()
     return "; ".join(filter(None, (costs, f"{', '.join(before)}: {text}" if before else text)))
@@ -267,10 +270,14 @@ def _agreeing(told: Told) -> Iterator[str]:
     yield from instead or _errors(told, agreed)
     left = [sentence(one) for one, accepted in told.left if not (agreed and accepted)]
     yield from _first(left, 1, "more outputs are not comparable")
-    if accepted := sum(accepted for _, accepted in told.left):
-        yield f"{accepted} not compared, as accepted"
     if not (instead or agreed or left):
         yield "no output was compared"
+
+
+def _accepted(told: Told) -> Iterator[str]:
+    """How many outputs the user need not have compared."""
+    if count := sum(accepted for _, accepted in told.left):
+        yield f"{count} not compared, as accepted"
 
 
 def _errors(told: Told, agreed: Sequence[Comparison]) -> Iterator[str]:
