@@ -39,6 +39,21 @@ def test_convert_builds_reports_and_proves(
     assert [t["dtype"] for t in (*manifest["inputs"], *manifest["outputs"])] == ["float32", "float32"]
 
 
+def test_a_network_that_overflows_is_not_said_to_be_in_float16(tmp_path: Path, cli: Cli) -> None:
+    """One warning names the value; the flag that it offers reaches both products."""
+    text = "(float[1,8] x) => (float[1,8] y) { [first] h = MatMul (x, w) [last] y = MatMul (h, v) }"
+    weights = {"w": normal(8, 8, scale=1e6), "v": normal(8, 8, scale=1e-6)}
+    model = written(tmp_path / "over.onnx", text, weights)
+    arguments = ["-o", tmp_path / "e.plan", "--flavour", "tensorrt_rtx", "--target", "sm86", "--force"]
+    ran = cli("convert -q", model, *arguments, "--precision", "fp16")
+    said = [line for line in ran.err.splitlines() if "matrix products and convolutions" in line]
+    assert ran.code == 0 and len(said) == 1 and said[0].startswith("warning: 0 of 2 matrix products"), ran.err
+    assert "'h' reached " in said[0] and "float16 ends at 65504 (first); --precision bf16" in said[0]
+    assert "precision: 0 nodes in float16" in ran.out and "in fp16" not in ran.out
+    ran = cli("convert -q", model, *arguments, "--precision", "bf16")
+    assert ran.code == 0 and "matrix products" not in ran.err and "in bf16 against the original: " in ran.out
+
+
 def test_the_interface_s_types_reach_the_manifest(model: Path, tmp_path: Path, cli: Cli) -> None:
     arguments = ["--precision", "fp16", "--io-precision", "--shapes", "x=2x8", "--flavour", "tensorrt_rtx"]
     ran = cli("convert -q", model, "-o", tmp_path / "m.plan", *arguments, "--target", "sm86")
