@@ -9,12 +9,12 @@ from trtsmith.argument_types import checked_types
 from trtsmith.arguments import logged, with_operators
 from trtsmith.converter.convert import reports
 from trtsmith.converter.convert.reports import Report
+from trtsmith.converter.model.options.kinds import Paths, Progress, StrPath
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import ContractCase, LibraryReport
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.importers import registry
 from trtsmith.importers.opdef import OpDef
-from trtsmith.options import Paths, Progress, StrPath
 
 
 @checked_types

@@ -8,25 +8,26 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import logged, path_of, stage_options, texts_of, with_operators
+from trtsmith.arguments import logged, stage_options, with_operators
 from trtsmith.converter.bench.baseline_worker import BASELINES
 from trtsmith.converter.bench.engine_bench import bench as timed
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions
-from trtsmith.converter.bench.timed_engine import GRAPHS, TimingOptions, graphs_of
-from trtsmith.flags import commas, not_negative
-from trtsmith.model_options import Page, Running
-from trtsmith.options import (
+from trtsmith.converter.bench.timed_engine import TimingOptions, graphs_of
+from trtsmith.converter.model.options.kinds import (
+    DURATION,
+    NUMBER,
+    WORDS,
     Arrays,
     CudaGraphMode,
-    Flag,
-    Operators,
     Ranges,
     StrPath,
-    Telling,
     Texts,
-    with_defaults,
+    path_of,
+    texts_of,
 )
+from trtsmith.model_options import Page, Running
+from trtsmith.options import Flag, Operators, Telling, with_defaults
 
 
 class Inputs(TypedDict, total=False):
@@ -47,7 +48,7 @@ class Inputs(TypedDict, total=False):
             "POINT,...",
             default=("opt",),
             common=True,
-            type=commas,
+            kind=WORDS,
         ),
     ]
     inputs: Annotated[
@@ -59,10 +60,8 @@ class Inputs(TypedDict, total=False):
 class Timing(TypedDict, total=False):
     """timing"""
 
-    warmup_ms: Annotated[
-        float, Flag("time before the measurement (200)", "MS", default=200.0, type=not_negative)
-    ]
-    duration_s: Annotated[float, Flag("length of each run (3)", "S", default=3.0, type=not_negative)]
+    warmup_ms: Annotated[float, Flag("time before the measurement (200)", "MS", default=200.0, kind=DURATION)]
+    duration_s: Annotated[float, Flag("length of each run (3)", "S", default=3.0, kind=DURATION)]
     iterations: Annotated[int, Flag("minimum number of inferences (10)", "N", default=10)]
     streams: Annotated[int, Flag("number of parallel contexts (1)", "N", default=1, common=True)]
     transfers: Annotated[
@@ -77,7 +76,7 @@ class Timing(TypedDict, total=False):
     ]
     cuda_graph: Annotated[
         CudaGraphMode,
-        Flag("time with a CUDA graph, without one, or both (both)", default="both", choices=tuple(GRAPHS)),
+        Flag("time with a CUDA graph, without one, or both (both)", default="both"),
     ]
     layers: Annotated[
         int,
@@ -86,7 +85,7 @@ class Timing(TypedDict, total=False):
             "N",
             default=10,
             common=True,
-            type=int,
+            kind=NUMBER,
         ),
     ]
 
@@ -100,7 +99,7 @@ class Comparison(TypedDict, total=False):
             "; ".join(f"{name}: {text}" for name, text in BASELINES.items()),
             "NAME,...",
             common=True,
-            type=commas,
+            kind=WORDS,
         ),
     ]
     torch: Annotated[

@@ -17,7 +17,6 @@ from trtsmith.arguments import (
     precision_of,
     refusals_of,
     stage_options,
-    targets_of,
     unheard,
     with_operators,
 )
@@ -26,6 +25,7 @@ from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.kinds import FlavourName, Paths, Texts, targets_of
 from trtsmith.model_options import (
     FLAVOUR,
     LEVEL,
@@ -39,15 +39,7 @@ from trtsmith.model_options import (
     Shapes,
     Torch,
 )
-from trtsmith.options import (
-    Flag,
-    FlavourName,
-    Operators,
-    Paths,
-    Replacing,
-    Texts,
-    with_defaults,
-)
+from trtsmith.options import Flag, Operators, Replacing, with_defaults
 
 
 class LookedAt(TypedDict, total=False):

@@ -18,22 +18,32 @@ from trtsmith.arguments import (
     logged,
     model_of,
     output_of,
-    path_of,
     precision_of,
     refusals_of,
     stage_options,
-    targets_of,
     tolerances_of,
     with_operators,
 )
 from trtsmith.converter.convert import pipeline
-from trtsmith.converter.convert.conversion_options import MODES, ConvertOptions
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.pipeline import Conversion
 from trtsmith.converter.engine.build.deployment import SETTABLE, in_mebibytes, settings_of
 from trtsmith.converter.model.options.gpu_names import device_of
+from trtsmith.converter.model.options.kinds import (
+    COST,
+    NUMBER,
+    Arrays,
+    FlavourName,
+    Paths,
+    References,
+    StrPath,
+    Texts,
+    VerifyMode,
+    path_of,
+    targets_of,
+)
 from trtsmith.converter.verify.references import references_of
-from trtsmith.flags import cost
 from trtsmith.model_options import (
     BUNDLE_FOR,
     FLAVOUR,
@@ -50,20 +60,7 @@ from trtsmith.model_options import (
     Shapes,
     Torch,
 )
-from trtsmith.options import (
-    REFERENCE,
-    Arrays,
-    Flag,
-    FlavourName,
-    Operators,
-    Paths,
-    References,
-    StrPath,
-    Telling,
-    Texts,
-    VerifyMode,
-    with_defaults,
-)
+from trtsmith.options import REFERENCE, Flag, Operators, Telling, with_defaults
 
 
 class EngineFile(TypedDict, total=False):
@@ -130,7 +127,7 @@ class Deployment(TypedDict, total=False):
             type=in_mebibytes,
         ),
     ]
-    use_dla_core: Annotated[int | None, _deployed("use_dla_core", type=int)]
+    use_dla_core: Annotated[int | None, _deployed("use_dla_core", kind=NUMBER)]
     sparsity: Annotated[str, _deployed("sparsity")]
     strongly_typed: Annotated[bool, _deployed("strongly_typed")]
 
@@ -155,7 +152,7 @@ class Judged(Expected, Compared, total=False):
         Flag(
             "how much int8 or fp8 may change any output, such as 0.05; more gives exit code 3",
             "X",
-            type=cost,
+            kind=COST,
         ),
     ]
     verify: Annotated[
@@ -166,7 +163,6 @@ class Judged(Expected, Compared, total=False):
             "machine's GPU",
             default="auto",
             alone="verify",
-            choices=MODES,
         ),
         Flag("compare nothing", "", "--no-verify", alone="verify", action="store_true"),
     ]

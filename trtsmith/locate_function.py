@@ -9,29 +9,14 @@ from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import (
-    logged,
-    onnx_of,
-    path_of,
-    precision_of,
-    stage_options,
-    tolerances_of,
-    with_operators,
-)
+from trtsmith.arguments import logged, onnx_of, precision_of, stage_options, tolerances_of, with_operators
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, LocateOptions, locate_asked
+from trtsmith.converter.locate.prepare import LocateOptions, locate_asked
 from trtsmith.converter.locate.searched_graph import MEMORY
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.options.kinds import VALUES, ExecutorName, Progress, Ranges, StrPath, path_of
 from trtsmith.model_options import Freezing, Page, Precision, Running, Tolerances
-from trtsmith.options import (
-    ExecutorName,
-    Flag,
-    Operators,
-    Progress,
-    Ranges,
-    StrPath,
-    with_defaults,
-)
+from trtsmith.options import Flag, Operators, with_defaults
 
 
 class Found(TypedDict, total=False):
@@ -54,7 +39,6 @@ class Search(TypedDict, total=False):
             "tensorrt if it is installed",
             default="auto",
             common=True,
-            choices=("auto", TENSORRT, KERNELS),
         ),
     ]
     native: Annotated[bool, Flag("build plugin nodes from standard operators, without the plugins")]
@@ -73,7 +57,7 @@ class Sizes(TypedDict, total=False):
     """shapes and inputs"""
 
     shapes: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX", common=True)]
-    values: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX")]
+    values: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX", kind=VALUES)]
 
 
 class SearchedEngine(Running, total=False):

@@ -9,35 +9,34 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith.converter.convert.precision_request import PRECISIONS
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
 from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, REDUCE_S
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.model.options.gpu_names import DEVICES
-from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
-from trtsmith.converter.verify.tolerances import KINDS
-from trtsmith.flags import NextProfile, device, targets
-from trtsmith.options import (
+from trtsmith.converter.model.options.kinds import (
+    DEVICE,
+    NUMBER,
+    TARGETS,
+    VALUES,
     AccumulateName,
     Arrays,
-    Flag,
     FlavourName,
     Freeze,
     Paths,
     PrecisionName,
     Ranges,
-    Replacing,
     Samples,
     StrPath,
     Texts,
     Tolerance,
 )
+from trtsmith.converter.verify.tolerances import KINDS
+from trtsmith.flags import NextProfile
+from trtsmith.options import Flag, Replacing
 
-FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 FLAVOUR = Flag(
     "which TensorRT; auto: tensorrt if it is installed and there is a GPU, else tensorrt_rtx",
     default="auto",
-    choices=FLAVOURS,
 )
 PREFER_STOCK = Flag("use TensorRT's own plugins, even for nodes that trtsmith has a plugin for")
 PLUGINS = Flag("a plugin library {}; may be repeated", "LIB")
@@ -45,12 +44,12 @@ TARGET = Flag(
     "GPUs to build for, such as sm86,sm89 or rtx3090,l4; default: this machine's GPU, else sm86",
     "SM|GPU",
     common=True,
-    type=targets,
+    kind=TARGETS,
 )
 BUNDLE_FOR = Flag(
     f"build nothing here: write a folder from which the device builds, runs and compares the engine ({', '.join(DEVICES)})",
     "DEVICE",
-    type=device,
+    kind=DEVICE,
 )
 LEVEL = Flag(
     "0 builds fastest, 5 searches longest",
@@ -58,8 +57,8 @@ LEVEL = Flag(
     "--optimization-level",
     "--builder-optimization-level",
     "--builderOptimizationLevel",
+    kind=NUMBER,
     choices=OPTIMIZATION_LEVELS,
-    type=int,
 )
 TIMEOUT = Flag("time limit of the build", "SECONDS")
 INPUTS = Flag("example inputs, {}", "NPZ", common=True)
@@ -111,6 +110,7 @@ class Shapes(TypedDict, total=False):
             "range of an integer input whose values decide shapes, such as sizes=[1,1]:[2,3]:[8,8]; once for each "
             "such input",
             "NAME=MIN:OPT:MAX",
+            kind=VALUES,
         ),
     ]
 
@@ -136,7 +136,6 @@ class Precision(TypedDict, total=False):
         Flag(
             "run layers in this type where accuracy allows; inputs and outputs keep their types. Default: the model's types",
             common=True,
-            choices=PRECISIONS,
         ),
     ]
     keep_fp32: Annotated[
@@ -152,7 +151,6 @@ class Precision(TypedDict, total=False):
             "for fp16 with TensorRT-RTX, which sums float16 products in float16: keep no such sum in float32 (fp16), "
             "sums of "
             "more than 256 products (fp32), or as many as the accuracy of the outputs needs (auto, the default)",
-            choices=ACCUMULATE,
         ),
     ]
     float_lstm: Annotated[
@@ -236,7 +234,6 @@ class Running(TypedDict, total=False):
         Flag(
             "which TensorRT; auto: the manifest's, else tensorrt if it is installed, else tensorrt_rtx",
             default="auto",
-            choices=FLAVOURS,
         ),
     ]
     timeout: Annotated[float | None, Flag("{}", "SECONDS")]

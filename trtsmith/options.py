@@ -9,54 +9,18 @@ it.
 from __future__ import annotations
 
 import ast
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, Signature, signature, unwrap
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
+from trtsmith.converter.model.options.kinds import SPECS, Kind, Paths, Progress, kind_of
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
-
-StrPath = str | os.PathLike[str]
-Paths = StrPath | Sequence[StrPath]
-Arrays = StrPath | Mapping[str, Any]
-"""An .npz file, or by name arrays, or what numpy makes arrays of."""
-
-Samples = Arrays | Sequence[Arrays]
-Texts = str | Sequence[str]
-Progress = Callable[[str], None]
-Freeze = Sequence[str] | Mapping[str, Any]
-Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
-"""Texts as --shapes and --values take them; or by name a range, or its text."""
-
-Tolerance = float | Texts | Mapping[str, float]
-References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
-
-PrecisionName = Literal["", "fp32", "fp16", "bf16", "int8", "fp8"]
-EnginePrecision = Literal["", "fp32", "tf32", "fp16", "fp16-sums", "bf16", "int8", "fp8"]
-AccumulateName = Literal["", "auto", "fp32", "fp16"]
-FlavourName = Literal["auto", "tensorrt", "tensorrt_rtx"]
-VerifyMode = Literal["auto", "graph", "engine"]
-ExecutorName = Literal["auto", "tensorrt", "kernels"]
-CudaGraphMode = Literal["both", "off", "on"]
-SpecializationMode = Literal["eager", "lazy", "none"]
-CHOICES = {name: get_args(value) for name, value in globals().items() if get_origin(value) is Literal}
-"""By the name of such a type, its texts."""
-
-_DEFAULTS: dict[str, Any] = dict.fromkeys(CHOICES, "") | {
-    "bool": False,
-    "str": "",
-    "Texts": (),
-    "Paths": (),
-    "Samples": (),
-    "Freeze": (),
-}
-"""By type, the value of an option that is not given and says no other; None of the others."""
 
 
 class Flag:
@@ -64,9 +28,10 @@ class Flag:
 
     help:    {} in it is what the command says of the option.
     common:  whether the short help of a command with many flags shows it; --help-all shows all.
-    default: None: that of the type.
+    default: None: that of the kind.
     alone:   a name that flags share of which a command line may have one.
-    more:    arguments of argparse's add_argument, in the place of those that the type asks for.
+    kind:    None: that of the annotation.
+    more:    arguments of argparse's add_argument, in the place of those that the kind asks for.
     """
 
     def __init__(
@@ -77,9 +42,10 @@ class Flag:
         default: Any = None,
         alone: str = "",
         common: bool = False,
+        kind: Kind | None = None,
         **more: Any,
     ) -> None:
-        self.names, self.default, self.alone, self.common = names, default, alone, common
+        self.names, self.default, self.alone, self.common, self.kind = names, default, alone, common, kind
         self.arguments = {"help": help, **({"metavar": metavar} if metavar else {}), **more}
 
 
@@ -92,9 +58,14 @@ class Option:
     flags: tuple[Flag, ...]
 
     @property
+    def kind(self) -> Kind:
+        given = self.flags[0].kind if self.flags else None
+        return given or kind_of(self.type) or Kind()
+
+    @property
     def default(self) -> Any:
         given = self.flags[0].default if self.flags else None
-        return _DEFAULTS.get(self.type) if given is None else given
+        return (None if self.type.endswith("| None") else self.kind.default) if given is None else given
 
 
 def title_of(block: type) -> str:
@@ -138,19 +109,22 @@ def keywords(options: type, values: object) -> dict[str, Any]:
     return {option.name: getattr(values, option.name) for option in options_of(options)}
 
 
+def keyword_options(function: Callable[..., Any]) -> tuple[Option, ...]:
+    """The options of a function that has `**options: Unpack[X]`; () for any other."""
+    *_, last = signature(function).parameters.values()
+    if last.kind is not last.VAR_KEYWORD:
+        return ()
+    return options_of(unwrap(function).__globals__[last.annotation[len("Unpack[") : -1]])
+
+
 def spelled_out(function: Callable[..., Any]) -> Signature:
     """The signature of a function, with `**options: Unpack[X]` as the keywords that X declares."""
-    found, names = signature(function), unwrap(function).__globals__
-    parameters: list[Parameter] = []
-    for parameter in found.parameters.values():
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            parameters.append(parameter)
-            continue
-        declared = names[parameter.annotation.removeprefix("Unpack[").removesuffix("]")]
-        parameters += [
-            Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
-            for option in options_of(declared)
-        ]
+    found = signature(function)
+    parameters = [one for one in found.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    parameters += [
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+        for option in keyword_options(function)
+    ]
     return found.replace(parameters=parameters)
 
 
@@ -170,8 +144,8 @@ class Operators(TypedDict, total=False):
             "FILE.py, a FOLDER or a dotted MODULE with their definitions, OPERATORS; its code is imported and run; may be "
             f"repeated. {VARIABLE} names more",
             "SPEC",
-            type=str,
             common=True,
+            kind=SPECS,
         ),
     ]
     plugins_from_packages: Annotated[

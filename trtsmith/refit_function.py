@@ -12,8 +12,9 @@ from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
 from trtsmith.converter.convert import refitting
 from trtsmith.converter.convert.refitting import RefitOptions, Refitted
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.options.kinds import StrPath
 from trtsmith.model_options import Running
-from trtsmith.options import Flag, Operators, Replacing, StrPath, Telling, with_defaults
+from trtsmith.options import Flag, Operators, Replacing, Telling, with_defaults
 
 
 class RefittedFile(Replacing, total=False):

@@ -24,15 +24,9 @@ from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.rewriting import rewrite_model
+from trtsmith.converter.model.options.kinds import FlavourName, StrPath
 from trtsmith.model_options import FLAVOUR, Freezing, Precision, Shapes, Torch
-from trtsmith.options import (
-    Flag,
-    FlavourName,
-    Operators,
-    Replacing,
-    StrPath,
-    with_defaults,
-)
+from trtsmith.options import Flag, Operators, Replacing, with_defaults
 
 
 class GraphFile(Replacing, total=False):

@@ -10,22 +10,22 @@ import numpy as np
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import feeds_of, logged, path_of, paths_of
+from trtsmith.arguments import feeds_of, logged
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
-from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
+from trtsmith.converter.engine.runtime.run_request import EAGER, RunRequest
+from trtsmith.converter.model.options.kinds import (
+    NUMBER,
+    Arrays,
+    SpecializationMode,
+    StrPath,
+    path_of,
+    paths_of,
+)
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.own_files import CACHE
 from trtsmith.model_options import Running
-from trtsmith.options import (
-    Arrays,
-    Flag,
-    Replacing,
-    SpecializationMode,
-    StrPath,
-    Telling,
-    with_defaults,
-)
+from trtsmith.options import Flag, Replacing, Telling, with_defaults
 
 
 class Run(TypedDict, total=False):
@@ -35,7 +35,7 @@ class Run(TypedDict, total=False):
             "load the engine's embedded plugin libraries even without a manifest; they run code of their own"
         ),
     ]
-    profile: Annotated[int, Flag("the optimization profile to run with (0)", "N", default=0, type=int)]
+    profile: Annotated[int, Flag("the optimization profile to run with (0)", "N", default=0, kind=NUMBER)]
     runtime_cache: Annotated[
         StrPath | None,
         Flag(
@@ -48,7 +48,6 @@ class Run(TypedDict, total=False):
         Flag(
             "TensorRT-RTX: compile kernels for new shapes before the run (eager), in the background (lazy) or never (none)",
             default=EAGER,
-            choices=SPECIALIZATIONS,
         ),
     ]
     cuda_graph: Annotated[bool, Flag("run the engine as a CUDA graph")]

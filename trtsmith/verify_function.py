@@ -9,26 +9,22 @@ from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import logged, onnx_of, path_of, stage_options, tolerances_of, with_operators
+from trtsmith.arguments import logged, onnx_of, stage_options, tolerances_of, with_operators
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.verify.references import references_of
-from trtsmith.converter.verify.rounding import PRECISIONS
-from trtsmith.converter.verify.verdict import Verdict
-from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
-from trtsmith.model_options import Compared, Page, Running
-from trtsmith.options import (
-    REFERENCE,
+from trtsmith.converter.model.options.kinds import (
     Arrays,
     EnginePrecision,
-    Flag,
-    Operators,
     Paths,
     Ranges,
     References,
     StrPath,
-    Telling,
-    with_defaults,
+    path_of,
 )
+from trtsmith.converter.verify.references import references_of
+from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
+from trtsmith.model_options import Compared, Page, Running
+from trtsmith.options import REFERENCE, Flag, Operators, Telling, with_defaults
 
 
 class Data(TypedDict, total=False):
@@ -89,7 +85,6 @@ class Allowed(Compared, total=False):
         EnginePrecision,
         Flag(
             "the engine's precision, which sets the default tolerance; default: the manifest's, with tf32 for fp32",
-            choices=PRECISIONS,
         ),
     ]
 

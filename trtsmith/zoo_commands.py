@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from trtsmith.arguments import precision_of, refusals_of, shapes_of, values_of
+from trtsmith.arguments import precision_of, refusals_of
 from trtsmith.bench_function import TimedOptions
 from trtsmith.convert_function import ConversionOptions
 from trtsmith.converter.batch.task import ENGINE
@@ -16,6 +16,7 @@ from trtsmith.converter.bench.subject import BenchOptions, check_options
 from trtsmith.converter.bench.timed_engine import graphs_of
 from trtsmith.converter.engine.build.deployment import SETTABLE, settings_of
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.kinds import shapes_of, values_of
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.flags import add_options
 
@@ -56,7 +57,7 @@ def zoo_commands() -> ZooCommands:
     """The commands, with the options that they have now."""
     of_convert = (
         OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
-        OptionCheck(("values",), values_of),
+        OptionCheck(("values",), lambda options: values_of(options.values)),
         OptionCheck(
             ("rtol", "atol", "not-compared", "compare", "max-cost"),
             lambda options: parse_tolerances(

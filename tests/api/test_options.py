@@ -12,8 +12,9 @@ from typing_extensions import TypedDict, Unpack
 
 import trtsmith
 from trtsmith.argument_types import checked_types
-from trtsmith.flags import add_options, positive_int
-from trtsmith.options import Flag, Operators, Paths, StrPath, Texts, keywords, with_defaults
+from trtsmith.converter.model.options.kinds import Paths, StrPath, Texts, positive_int
+from trtsmith.flags import add_options
+from trtsmith.options import Flag, Operators, keywords, with_defaults
 
 
 class Counting(TypedDict, total=False):

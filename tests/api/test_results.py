@@ -14,8 +14,9 @@ import pytest
 import trtsmith
 from tests.converter.models import inverse, relu, written
 from tests.converter.verify.fake_engine import FakeEngine
-from trtsmith.arguments import ranges_of, tolerances_of
+from trtsmith.arguments import tolerances_of
 from trtsmith.converter.convert.pipeline import ConvertOptions
+from trtsmith.converter.model.options.kinds import ranges_of
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.verify import candidates, verify_bundle
