@@ -199,7 +199,6 @@ def conversion_of(model: GivenModel, output: Path | None, given: Any) -> Convert
         tolerances=tolerances_of(*judged),
         references=references_of(given.reference),
         precision=precision_of(given),
-        workspace_mib=given.workspace,
         timeout_s=given.timeout,
         settings=settings_of(given),
         refusals=refusals_of(given, output),

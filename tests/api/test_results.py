@@ -203,7 +203,7 @@ def test_wrong_options_of_verify(engine: FakeEngine, options: dict[str, Any], wo
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(trtsmith.UsageError) as caught:
-        ConvertOptions(Path("m"), Path("e"), targets=("86", "sm90"), workspace_mib=-1, timeout_s=0)
+        ConvertOptions(Path("m"), Path("e"), targets=("86", "sm90"), workspace=-1, timeout_s=0)
     assert [p.where.split()[0] for p in caught.value.problems] == ["--target", "--workspace", "--timeout"]
 
 

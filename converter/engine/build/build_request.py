@@ -47,26 +47,20 @@ class Profile:
     values: bool = False
 
 
-@dataclass(frozen=True)
-class BuildRequest(PlainData):
-    """One engine to build.
+@dataclass(frozen=True, kw_only=True)
+class BuilderOptions(PlainData):
+    """What the builder is asked for, by the user and then by each request.
 
-    profiles: per optimization profile, the sizes by input name; () for a model whose inputs are all fixed.
     targets:  ("sm86", "sm89"); () for the GPU that is there, else sm86.
+    workspace: the limit of TensorRT's workspace, in MiB.
     layer_details: let the engine tell what each layer computes, for a profile; it is a little larger then.
-    log_path: where the build's log is to be kept; None to drop it after a success.
     keep: whether the engine is wanted, and not only whether there can be one: it is not written then.
     settings: of converter/engine/build/deployment.py, by name.
     """
 
-    onnx_path: Path
-    engine_path: Path
-    plugin_libraries: tuple[Path, ...] = ()
-    plugins: tuple[PluginUse, ...] = ()
-    profiles: tuple[Mapping[str, Profile], ...] = ()
     targets: tuple[str, ...] = ()
     flavour: str = "auto"
-    workspace_mib: int | None = None
+    workspace: int | None = None
     timing_cache: Path | None = None
     embed_plugins: bool = False
     optimization_level: int | None = None
@@ -74,8 +68,23 @@ class BuildRequest(PlainData):
     settings: Mapping[str, Any] = field(default_factory=dict)
     verbose: bool = False
     timeout_s: float | None = None
-    log_path: Path | None = None
     keep: bool = True
+
+
+@dataclass(frozen=True)
+class BuildRequest(BuilderOptions):
+    """One engine to build.
+
+    profiles: per optimization profile, the sizes by input name; () for a model whose inputs are all fixed.
+    log_path: where the build's log is to be kept; None to drop it after a success.
+    """
+
+    onnx_path: Path
+    engine_path: Path
+    plugin_libraries: tuple[Path, ...] = ()
+    plugins: tuple[PluginUse, ...] = ()
+    profiles: tuple[Mapping[str, Profile], ...] = ()
+    log_path: Path | None = None
 
 
 @dataclass(frozen=True)
