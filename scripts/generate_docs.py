@@ -23,6 +23,7 @@ from docpages import (  # noqa: E402
     gpu_networks,
     house,
     judge_figures,
+    keywords,
     messages,
     migrated,
     network_times,
@@ -40,6 +41,7 @@ from docpages.marks import Parts, refresh  # noqa: E402
 DOCUMENTS: Mapping[str, Parts] = {
     "README.md": {"figures": evidence.figures},
     "docs/index.md": {"figures": evidence.figures},
+    "converter/model/options/keywords.pyi": {"": keywords.stub},
     "docs/guides/deploy.md": {"builder's options": deployment.options},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
     "docs/reference/cli.md": {"command line": command_line.command_line},

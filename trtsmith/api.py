@@ -17,7 +17,7 @@ from trtsmith.importers import registry
 from trtsmith.importers.opdef import OpDef
 
 
-@checked_types
+@checked_types()
 def load_report(path: StrPath) -> Report:
     """Reads a report that `check`, `convert` or `verify` wrote, or the manifest of an engine.
 
@@ -33,7 +33,7 @@ def load_report(path: StrPath) -> Report:
     return reports.load_report(Path(path))
 
 
-@with_operators
+@with_operators()
 def check_plugin(
     library: StrPath,
     *,
@@ -72,7 +72,7 @@ def check_plugin(
     )
 
 
-@with_operators
+@with_operators()
 def operators(*, ops: Paths = (), plugins_from_packages: bool = True) -> tuple[OpDef, ...]:
     """Lists the operators that trtsmith knows: its own, those of `ops`, and those of installed packages.
 

@@ -4,38 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Any, ParamSpec, TypeVar
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.declared import Options, options_of
 from trtsmith.converter.model.options.kinds import Kind, kind_of
 from trtsmith.importers.problem import Problem
-from trtsmith.options import keyword_options, spelled_out
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _MOST_SHOWN = 60
 
 
-def checked_types(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, with a UsageError for arguments that are of other types than it is annotated with."""
-    signature = spelled_out(function)
-    kinds = {name: kind_of(one.annotation) for name, one in signature.parameters.items()}
-    kinds |= {option.name: option.kind for option in keyword_options(function)}
+def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator: the function raises UsageError for arguments of other types than it is annotated with.
 
-    @wraps(function)
-    def call(*arguments: P.args, **named: P.kwargs) -> T:
-        given = signature.bind(*arguments, **named).arguments
-        problems = [
-            problem
-            for name, value in given.items()
-            if (problem := _fault(name, value, signature.parameters[name].annotation, kinds[name]))
-        ]
-        if problems:
-            raise UsageError(problems)
-        return function(*arguments, **named)
+    options: those that stand for its `**options`.
+    """
 
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    return call
+    def checking(function: Callable[P, T]) -> Callable[P, T]:
+        spelled = _spelled_out(signature(function), options)
+        kinds = {name: kind_of(one.annotation) for name, one in spelled.parameters.items()}
+        kinds |= {option.name: option.kind for option in options_of(options)}
+
+        @wraps(function)
+        def call(*arguments: P.args, **named: P.kwargs) -> T:
+            given = spelled.bind(*arguments, **named).arguments
+            problems = [
+                problem
+                for name, value in given.items()
+                if (problem := _fault(name, value, spelled.parameters[name].annotation, kinds[name]))
+            ]
+            if problems:
+                raise UsageError(problems)
+            return function(*arguments, **named)
+
+        call.__signature__ = spelled  # type: ignore[attr-defined]
+        return call
+
+    return checking
+
+
+def _spelled_out(found: Signature, options: Options) -> Signature:
+    """The signature, with the options in the place of `**options`."""
+    parameters = [one for one in found.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    parameters += [
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+        for option in options_of(options)
+    ]
+    return found.replace(parameters=parameters)
 
 
 def _fault(name: str, value: Any, annotation: str, kind: Kind | None) -> Problem | None:

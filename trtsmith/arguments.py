@@ -32,6 +32,7 @@ from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
+from trtsmith.converter.model.options.declared import Options, options_of, with_defaults
 from trtsmith.converter.model.options.kinds import (
     Arrays,
     Paths,
@@ -50,7 +51,6 @@ from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
 from trtsmith.model_options import Torch
-from trtsmith.options import options_of, with_defaults
 
 ModelLike = StrPath | bytes | onnx.ModelProto | Any
 """A path, a model in memory, or a torch.nn.Module or torch.export.ExportedProgram."""
@@ -62,20 +62,23 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def with_operators(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, with the operators from outside in force that its arguments `ops` and `plugins_from_packages` name.
+def with_operators(options: Options = ()) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator: as checked_types, with the operators from outside in force while the function runs.
 
-    UsageError for arguments of a wrong type.
+    Its arguments `ops` and `plugins_from_packages` name them.
     """
 
-    @checked_types
-    @wraps(function)
-    def call(*arguments: P.args, **named: P.kwargs) -> T:
-        specs = [str(path) for path in paths_of(cast(Paths, named.get("ops", ())))]
-        with operators_in_force(specs, installed=bool(named.get("plugins_from_packages", True))):
-            return function(*arguments, **named)
+    def decorated(function: Callable[P, T]) -> Callable[P, T]:
+        @checked_types(options)
+        @wraps(function)
+        def call(*arguments: P.args, **named: P.kwargs) -> T:
+            specs = [str(path) for path in paths_of(cast(Paths, named.get("ops", ())))]
+            with operators_in_force(specs, installed=bool(named.get("plugins_from_packages", True))):
+                return function(*arguments, **named)
 
-    return call
+        return call
+
+    return decorated
 
 
 _LOG = logging.getLogger("trtsmith")
@@ -186,15 +189,15 @@ def feeds_of(given: Arrays) -> dict[str, np.ndarray]:
     return {} if source is None else load_arrays(source, "--inputs")
 
 
-def stage_options(stage: type[T], declared: type, given: Any, **more: Any) -> T:
-    """The options of a stage: those that are declared under the names of its fields, read by their types, and more."""
+def stage_options(stage: type[T], declared: Options, given: Any, **more: Any) -> T:
+    """The options of a stage: those that are declared for its fields, as their kinds read them, and more."""
     names = {field.name for field in fields(cast(Any, stage))} - more.keys()
     if "more_shapes" in names:
         first, *others = profiles_of(given)
         more |= {"shapes": first, "more_shapes": tuple(others)}
         names -= more.keys()
-    asked = [option for option in options_of(declared) if option.name in names]
-    return stage(**{o.name: o.kind.read(getattr(given, o.name), o.name) for o in asked}, **more)
+    asked = [option for option in options_of(declared) if option.field in names]
+    return stage(**{o.field: o.kind.read(getattr(given, o.name), o.name) for o in asked}, **more)
 
 
 def precision_of(given: Any) -> PrecisionRequest:

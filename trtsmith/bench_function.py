@@ -14,6 +14,7 @@ from trtsmith.converter.bench.engine_bench import bench as timed
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.bench.timed_engine import TimingOptions, graphs_of
+from trtsmith.converter.model.options.declared import Flag, with_defaults
 from trtsmith.converter.model.options.kinds import (
     DURATION,
     NUMBER,
@@ -27,7 +28,7 @@ from trtsmith.converter.model.options.kinds import (
     texts_of,
 )
 from trtsmith.model_options import Page, Running
-from trtsmith.options import Flag, Operators, Telling, with_defaults
+from trtsmith.options import Operators, Telling
 
 
 class Inputs(TypedDict, total=False):
@@ -140,7 +141,7 @@ def timing_of(target: Path, given: Any) -> BenchOptions:
     )
 
 
-@with_operators
+@with_operators(TimedOptions)
 def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
     """Times an engine on this machine's GPU, in trtexec's terms, by layer and against other runtimes.
 

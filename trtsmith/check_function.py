@@ -6,7 +6,7 @@ The example is of a model.onnx that computes the Inverse of com.microsoft of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
@@ -24,29 +24,29 @@ from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.trial_build import check_model
+from trtsmith.converter.engine.build.build_request import BuilderOptions
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.kinds import FlavourName, Paths, Texts, targets_of
+from trtsmith.converter.model.options.declared import Flag, only, with_defaults
+from trtsmith.converter.model.options.kinds import Paths
 from trtsmith.model_options import (
-    FLAVOUR,
-    LEVEL,
     PLUGINS,
     PREFER_STOCK,
-    TARGET,
-    TIMEOUT,
     Freezing,
     Precision,
     Refused,
     Shapes,
     Torch,
 )
-from trtsmith.options import Flag, Operators, Replacing, with_defaults
+from trtsmith.options import Operators, Replacing
+
+if TYPE_CHECKING:
+    from trtsmith.converter.model.options.keywords import CheckKeywords
 
 
 class LookedAt(TypedDict, total=False):
     """engine"""
 
     plugins: Annotated[Paths, PLUGINS]
-    flavour: Annotated[FlavourName, FLAVOUR]
     prefer_stock: Annotated[bool, PREFER_STOCK]
 
 
@@ -60,22 +60,21 @@ class Trial(TypedDict, total=False):
             common=True,
         ),
     ]
-    target: Annotated[Texts, TARGET]
-    optimization_level: Annotated[int | None, LEVEL]
-    timeout: Annotated[float | None, TIMEOUT]
 
 
-class CheckOptions(
-    Torch, Shapes, Freezing, Precision, LookedAt, Trial, Refused, Replacing, Operators, total=False
-):
-    """The options of `trtsmith check`."""
+CHECKED = (
+    *(Torch, Shapes, Freezing, Precision, only(BuilderOptions, "engine", "flavour"), LookedAt, Trial),
+    only(BuilderOptions, "trial build", "target", "optimization_level", "timeout"),
+    *(Refused, Replacing, Operators),
+)
+"""The options of `trtsmith check`."""
 
 
 def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
     """The options to analyse a model for `check` or `convert --dry-run`. build: options of a trial build."""
     return stage_options(
         ConvertOptions,
-        CheckOptions,
+        CHECKED,
         given,
         model=model,
         output=None,
@@ -100,19 +99,17 @@ def build_of(given: Any) -> dict[str, Any]:
         what = f"{wrong[0]} only applies with --build"
         raise UsageError(what, wrong[0], "check with --build", "add --build, or remove the flag")
     return {
-        "targets": targets_of(given.target),
-        "timeout_s": given.timeout,
         "refusals": refusals_of(given, None),
         "verbose": getattr(given, "verbose", False),  # more lines of the command line
     }
 
 
-@with_operators
+@with_operators(CHECKED)
 def check(
     model: ModelLike,
     args: Example = None,
     kwargs: Mapping[str, Any] | None = None,
-    **options: Unpack[CheckOptions],
+    **options: Unpack[CheckKeywords],
 ) -> Analysis:
     """Checks how every node of a model reaches TensorRT, and lists all problems. Needs neither a GPU nor TensorRT.
 
@@ -133,6 +130,6 @@ def check(
 
     Raises InvalidModelError for an invalid model, and UsageError.
     """
-    given = with_defaults(CheckOptions, options)
+    given = with_defaults(CHECKED, options)
     source, trial = model_of(model, args, kwargs, given), build_of(given)
     return check_model(looked_at(source, given, **trial), unheard, build=given.build)

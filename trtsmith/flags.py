@@ -6,8 +6,16 @@ from argparse import Action, ArgumentParser, Namespace, _ActionsContainer
 from collections.abc import Mapping
 from typing import Any
 
+from trtsmith.converter.model.options.declared import (
+    Block,
+    Flag,
+    Option,
+    Options,
+    blocks_of,
+    options_of,
+    title_of,
+)
 from trtsmith.converter.model.options.kinds import Kind
-from trtsmith.options import Flag, Option, blocks_of, options_of, title_of
 
 
 class NextProfile(Action):
@@ -36,7 +44,7 @@ def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
     )
 
 
-def add_options(parser: ArgumentParser, options: type, terminal: type | None = None, **words: str) -> None:
+def add_options(parser: ArgumentParser, options: Options, terminal: type | None = None, **words: str) -> None:
     """The flags of a command. terminal: options that its function has not; they stand before those of pages and operators.
 
     words: by option, what the command says in the place of {} in its help.
@@ -45,7 +53,7 @@ def add_options(parser: ArgumentParser, options: type, terminal: type | None = N
     groups[""] = parser
     done: set[str] = set()
     for block in blocks_of(options):
-        if terminal is not None and {"html", "ops"} & block.__annotations__.keys():
+        if terminal is not None and {"html", "ops"} & {option.name for option in options_of(block)}:
             _add(parser, terminal, groups, done, words)
         _add(parser, block, groups, done, words)
     if terminal is not None:
@@ -56,7 +64,7 @@ def add_options(parser: ArgumentParser, options: type, terminal: type | None = N
 
 def _add(
     parser: ArgumentParser,
-    block: type,
+    block: Block,
     groups: dict[str, _ActionsContainer],
     done: set[str],
     words: Mapping[str, str],

@@ -14,9 +14,10 @@ from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.prepare import LocateOptions, locate_asked
 from trtsmith.converter.locate.searched_graph import MEMORY
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.options.declared import Flag, with_defaults
 from trtsmith.converter.model.options.kinds import VALUES, ExecutorName, Progress, Ranges, StrPath, path_of
 from trtsmith.model_options import Freezing, Page, Precision, Running, Tolerances
-from trtsmith.options import Flag, Operators, with_defaults
+from trtsmith.options import Operators
 
 
 class Found(TypedDict, total=False):
@@ -93,7 +94,7 @@ def search_of(model: ModelSource, engine: Path | None, folder: Path | None, give
     )
 
 
-@with_operators
+@with_operators(SearchedOptions)
 def locate(
     model: StrPath | bytes | ModelProto, engine: StrPath | None = None, **options: Unpack[SearchedOptions]
 ) -> Located:

@@ -11,12 +11,10 @@ from typing_extensions import TypedDict
 
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
 from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, REDUCE_S
-from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
+from trtsmith.converter.model.options.declared import Flag
 from trtsmith.converter.model.options.gpu_names import DEVICES
 from trtsmith.converter.model.options.kinds import (
     DEVICE,
-    NUMBER,
-    TARGETS,
     VALUES,
     AccumulateName,
     Arrays,
@@ -32,35 +30,15 @@ from trtsmith.converter.model.options.kinds import (
 )
 from trtsmith.converter.verify.tolerances import KINDS
 from trtsmith.flags import NextProfile
-from trtsmith.options import Flag, Replacing
+from trtsmith.options import Replacing
 
-FLAVOUR = Flag(
-    "which TensorRT; auto: tensorrt if it is installed and there is a GPU, else tensorrt_rtx",
-    default="auto",
-)
 PREFER_STOCK = Flag("use TensorRT's own plugins, even for nodes that trtsmith has a plugin for")
 PLUGINS = Flag("a plugin library {}; may be repeated", "LIB")
-TARGET = Flag(
-    "GPUs to build for, such as sm86,sm89 or rtx3090,l4; default: this machine's GPU, else sm86",
-    "SM|GPU",
-    common=True,
-    kind=TARGETS,
-)
 BUNDLE_FOR = Flag(
     f"build nothing here: write a folder from which the device builds, runs and compares the engine ({', '.join(DEVICES)})",
     "DEVICE",
     kind=DEVICE,
 )
-LEVEL = Flag(
-    "0 builds fastest, 5 searches longest",
-    "0-5",
-    "--optimization-level",
-    "--builder-optimization-level",
-    "--builderOptimizationLevel",
-    kind=NUMBER,
-    choices=OPTIMIZATION_LEVELS,
-)
-TIMEOUT = Flag("time limit of the build", "SECONDS")
 INPUTS = Flag("example inputs, {}", "NPZ", common=True)
 
 

@@ -12,9 +12,10 @@ from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
 from trtsmith.converter.convert import refitting
 from trtsmith.converter.convert.refitting import RefitOptions, Refitted
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.options.declared import Flag, with_defaults
 from trtsmith.converter.model.options.kinds import StrPath
 from trtsmith.model_options import Running
-from trtsmith.options import Flag, Operators, Replacing, Telling, with_defaults
+from trtsmith.options import Operators, Replacing, Telling
 
 
 class RefittedFile(Replacing, total=False):
@@ -38,7 +39,7 @@ def refit_of(engine: Path, onnx: ModelSource, given: Any) -> RefitOptions:
     return stage_options(RefitOptions, RefitFlags, given, engine=engine, onnx=onnx, timeout_s=given.timeout)
 
 
-@with_operators
+@with_operators(RefitFlags)
 def refit(engine: StrPath, onnx: StrPath | ModelProto | bytes, **options: Unpack[RefitFlags]) -> Refitted:
     """Gives an engine the weights of another ONNX model of the same structure, without a build. Needs a GPU.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
@@ -24,9 +24,14 @@ from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.rewriting import rewrite_model
-from trtsmith.converter.model.options.kinds import FlavourName, StrPath
-from trtsmith.model_options import FLAVOUR, Freezing, Precision, Shapes, Torch
-from trtsmith.options import Flag, Operators, Replacing, with_defaults
+from trtsmith.converter.engine.build.build_request import BuilderOptions
+from trtsmith.converter.model.options.declared import Flag, only, with_defaults
+from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.model_options import Freezing, Precision, Shapes, Torch
+from trtsmith.options import Operators, Replacing
+
+if TYPE_CHECKING:
+    from trtsmith.converter.model.options.keywords import RewriteKeywords
 
 
 class GraphFile(Replacing, total=False):
@@ -43,7 +48,6 @@ class GraphFile(Replacing, total=False):
             common=True,
         ),
     ]
-    flavour: Annotated[FlavourName, FLAVOUR]
 
 
 class GraphForm(TypedDict, total=False):
@@ -58,21 +62,24 @@ class GraphForm(TypedDict, total=False):
     ]
 
 
-class GraphOptions(Torch, Shapes, Freezing, Precision, GraphFile, GraphForm, Operators, total=False):
-    """The options of `trtsmith rewrite`."""
+GRAPH = (
+    *(Torch, Shapes, Freezing, Precision, GraphFile),
+    *(only(BuilderOptions, "output", "flavour"), GraphForm, Operators),
+)
+"""The options of `trtsmith rewrite`."""
 
 
 def rewriting_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
     precision = precision_of(given)
-    return stage_options(ConvertOptions, GraphOptions, given, model=model, output=output, precision=precision)
+    return stage_options(ConvertOptions, GRAPH, given, model=model, output=output, precision=precision)
 
 
-@with_operators
+@with_operators(GRAPH)
 def rewrite(
     model: ModelLike,
     args: Example = None,
     kwargs: Mapping[str, Any] | None = None,
-    **options: Unpack[GraphOptions],
+    **options: Unpack[RewriteKeywords],
 ) -> Analysis:
     """Rewrites a model into TensorRT's graph, with plugin nodes, and writes it to a file if `output` names one.
 
@@ -91,7 +98,7 @@ def rewrite(
 
     Raises ConversionError for nodes that cannot be rewritten, InvalidModelError and UsageError.
     """
-    given = with_defaults(GraphOptions, options)
+    given = with_defaults(GRAPH, options)
     source, output = model_of(model, args, kwargs, given), output_of(given.output, args)
     asked = rewriting_of(source, output, given)
     return rewrite_model(asked, expand=given.expand, plugin_v2=given.plugin_v2)

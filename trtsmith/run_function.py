@@ -14,6 +14,7 @@ from trtsmith.arguments import feeds_of, logged
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER, RunRequest
+from trtsmith.converter.model.options.declared import Flag, with_defaults
 from trtsmith.converter.model.options.kinds import (
     NUMBER,
     Arrays,
@@ -25,7 +26,7 @@ from trtsmith.converter.model.options.kinds import (
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.own_files import CACHE
 from trtsmith.model_options import Running
-from trtsmith.options import Flag, Replacing, Telling, with_defaults
+from trtsmith.options import Replacing, Telling
 
 
 class Run(TypedDict, total=False):
@@ -78,7 +79,7 @@ def check_cache(path: Path | None, others: Iterable[object], *, force: bool) -> 
         check_report(path, others, "--runtime-cache", "the runtime cache", CACHE, force=force)
 
 
-@checked_types
+@checked_types(RunOptions)
 def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[str, np.ndarray]:
     """Runs an engine in a child process, and returns its outputs by name. A fault in a kernel ends only that process.
 

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict, Unpack
 from trtsmith import report_files
 from trtsmith.arguments import logged, onnx_of, stage_options, tolerances_of, with_operators
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.options.declared import Flag, with_defaults
 from trtsmith.converter.model.options.kinds import (
     Arrays,
     EnginePrecision,
@@ -24,7 +25,7 @@ from trtsmith.converter.verify.references import references_of
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
 from trtsmith.model_options import Compared, Page, Running
-from trtsmith.options import REFERENCE, Flag, Operators, Telling, with_defaults
+from trtsmith.options import REFERENCE, Operators, Telling
 
 
 class Data(TypedDict, total=False):
@@ -112,7 +113,7 @@ def verification_of(model: ModelSource, engine: Path, given: Any) -> VerifyOptio
     )
 
 
-@with_operators
+@with_operators(VerificationOptions)
 def verify(
     model: StrPath | bytes | ModelProto, engine: StrPath, **options: Unpack[VerificationOptions]
 ) -> Verdict:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from trtsmith.arguments import precision_of, refusals_of
 from trtsmith.bench_function import TimedOptions
-from trtsmith.convert_function import ConversionOptions
+from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
 from trtsmith.converter.bench.points import check_points
@@ -16,6 +16,7 @@ from trtsmith.converter.bench.subject import BenchOptions, check_options
 from trtsmith.converter.bench.timed_engine import graphs_of
 from trtsmith.converter.engine.build.deployment import SETTABLE, settings_of
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.declared import Options
 from trtsmith.converter.model.options.kinds import shapes_of, values_of
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.flags import add_options
@@ -80,7 +81,7 @@ def zoo_commands() -> ZooCommands:
         OptionCheck(("cuda-graph",), lambda options: graphs_of(options.cuda_graph)),
         OptionCheck(("at", "shapes", "inputs"), _check_inputs),
     )
-    convert = _parser_of("convert", ConversionOptions)
+    convert = _parser_of("convert", CONVERSION)
     return ZooCommands(
         ZooCommand("convert", convert, ("MODEL", "-o", ENGINE), REFUSED_OF_CONVERT, of_convert),
         ZooCommand("bench", _parser_of("bench", TimedOptions), (ENGINE,), REFUSED_OF_BENCH, of_bench),
@@ -88,7 +89,7 @@ def zoo_commands() -> ZooCommands:
     )
 
 
-def _parser_of(name: str, options: type) -> _RaisingParser:
+def _parser_of(name: str, options: Options) -> _RaisingParser:
     """The command's parser but for what it says, and for what only the terminal has."""
     parser = _RaisingParser(prog=f"trtsmith {name}")
     parser.add_argument("given")

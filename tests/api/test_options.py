@@ -12,9 +12,10 @@ from typing_extensions import TypedDict, Unpack
 
 import trtsmith
 from trtsmith.argument_types import checked_types
+from trtsmith.converter.model.options.declared import Flag, keywords, with_defaults
 from trtsmith.converter.model.options.kinds import Paths, StrPath, Texts, positive_int
 from trtsmith.flags import add_options
-from trtsmith.options import Flag, Operators, keywords, with_defaults
+from trtsmith.options import Operators
 
 
 class Counting(TypedDict, total=False):
@@ -44,7 +45,7 @@ def count(**options: Unpack[CountOptions]) -> object:
 
 
 def test_the_function_has_the_options_as_keywords() -> None:
-    call = checked_types(count)
+    call = checked_types(CountOptions)(count)
     assert str(inspect.signature(call)).startswith(
         "(*, names: 'Texts' = (), most: 'int | None' = None, every: 'bool' = False, kept: 'StrPath | None' = None,"
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 from trtsmith.bundle_function import BundleOptions, bundle
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.model.options.declared import keywords
 from trtsmith.flags import add_options
-from trtsmith.options import keywords
 
 DESCRIPTION = (
     "Put an engine that `trtsmith convert` wrote into a model repository of Triton Inference Server."

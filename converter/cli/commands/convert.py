@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from trtsmith import report_files
 from trtsmith.arguments import named_model
 from trtsmith.check_function import looked_at
-from trtsmith.convert_function import ConversionOptions, conversion_of
+from trtsmith.convert_function import CONVERSION, conversion_of
 from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine, named_after
@@ -20,9 +20,9 @@ from trtsmith.converter.convert.pipeline import Conversion, convert
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.model.options.declared import Flag
 from trtsmith.converter.model.options.kinds import StrPath
 from trtsmith.flags import add_model, add_options
-from trtsmith.options import Flag
 from trtsmith.report_files import WrittenFiles
 
 DESCRIPTION = (
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     inputs = f"for the comparison (default: generated), and {FROZEN}"
     refused = f"ENGINE{SUFFIX}"
-    add_options(parser, ConversionOptions, _Terminal, inputs=inputs, plugins="of your own", refused=refused)
+    add_options(parser, CONVERSION, _Terminal, inputs=inputs, plugins="of your own", refused=refused)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -15,10 +15,10 @@ from trtsmith.converter.locate.found import AGREE
 from trtsmith.converter.locate.prepare import locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.model.options.declared import Flag
 from trtsmith.converter.model.options.kinds import StrPath
 from trtsmith.flags import add_options
 from trtsmith.locate_function import SearchedOptions, search_of
-from trtsmith.options import Flag
 from trtsmith.report_files import WrittenFiles
 
 DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the faulty node, and save it with its tensors

@@ -12,7 +12,7 @@ from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.flags import add_model, add_options
-from trtsmith.rewrite_function import GraphOptions, rewriting_of
+from trtsmith.rewrite_function import GRAPH, rewriting_of
 
 DESCRIPTION = "Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs."
 
@@ -25,7 +25,7 @@ EPILOG = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser, "IN")
-    add_options(parser, GraphOptions, inputs=FROZEN)
+    add_options(parser, GRAPH, inputs=FROZEN)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

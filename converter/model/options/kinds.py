@@ -54,7 +54,7 @@ SpecializationMode = Literal["eager", "lazy", "none"]
 class Kind:
     """All that is known of a type of option.
 
-    expected, example: in words and as Python writes it, for a value of another type.
+    annotation: of the API. expected, example: in words and as Python writes it, for a value of another type.
     takes:   whether Python may give this value.
     default: of an option that is not given and declares no other.
     flag:    arguments of argparse's add_argument.
@@ -65,6 +65,7 @@ class Kind:
     sizes:   of a range of sizes or values, the example of one of its parts in a zoo; else "".
     """
 
+    annotation: str = ""
     expected: str = ""
     example: str = ""
     takes: Callable[[Any], bool] = lambda value: True
@@ -236,8 +237,9 @@ _REPEATED: Mapping[str, Any] = {"action": "append", "default": []}
 _FILES = {**_REPEATED, "type": Path}
 _TEXTS = _several(_is_text)
 
-TEXT = Kind("a text", '"text"', _is_text, "")
+TEXT = Kind("str", "a text", '"text"', _is_text, "")
 TEXTS = Kind(
+    "Texts",
     "a text, or a list of texts",
     '["a", "b"]',
     _TEXTS,
@@ -255,13 +257,23 @@ TARGETS = replace(
     read=lambda value, name: targets_of(value),
 )
 DEVICE = replace(TEXT, flag={"type": lambda text: text and _parsed(device_of)(text)})
-NUMBER = Kind("a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
+NUMBER = Kind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
 COUNT = replace(NUMBER, flag={"type": positive_int})
-SECONDS = Kind("a number", "1.5", lambda value: isinstance(value, Real), flag={"type": positive_seconds})
+SECONDS = Kind(
+    "float", "a number", "1.5", lambda value: isinstance(value, Real), flag={"type": positive_seconds}
+)
 DURATION = replace(SECONDS, flag={"type": _not_negative})
 COST = replace(SECONDS, flag={"type": _number(float, is_cost)})
-FILE = Kind("a path", '"folder/file"', _is_path, flag={"type": Path}, read=lambda value, name: path_of(value))
+FILE = Kind(
+    "StrPath",
+    "a path",
+    '"folder/file"',
+    _is_path,
+    flag={"type": Path},
+    read=lambda value, name: path_of(value),
+)
 FILES = Kind(
+    "Paths",
     "a path, or a list of paths",
     '["folder/file"]',
     _several(_is_path),
@@ -273,6 +285,7 @@ SPECS = replace(FILES, flag=_REPEATED)
 """Files, folders, or names of modules."""
 
 SHAPES = Kind(
+    "Ranges",
     "by the input's name one range or three, or texts as the flag takes them",
     '{"x": [(1, 4), (2, 4), (8, 4)]}, or "x=1x4:2x4:8x4"',
     lambda value: _TEXTS(value) or _several(lambda one: isinstance(one, Mapping))(value),
@@ -288,6 +301,7 @@ VALUES = replace(
     sizes="[1, 1]",
 )
 FREEZE = Kind(
+    "Freeze",
     "values by the input's name, or texts as the flag takes them",
     '{"axes": [0, 1]}, or "axes=[0,1]"',
     lambda value: _TEXTS(value) or isinstance(value, Mapping),
@@ -296,52 +310,54 @@ FREEZE = Kind(
     lambda value, name: value if isinstance(value, Mapping) else texts_of(value),
     named="=",
 )
-ARRAYS = Kind(flag={"type": Path}, read=arrays_of, npz=True)
+ARRAYS = Kind("Arrays", flag={"type": Path}, read=arrays_of, npz=True)
 
 
-def _choice(literal: Any) -> Kind:
+def _choice(annotation: str, literal: Any) -> Kind:
     """One of the texts of a Literal; "" is one that the command line does not have."""
-    return replace(TEXT, flag={"choices": tuple(filter(None, get_args(literal)))})
+    return replace(TEXT, annotation=annotation, flag={"choices": tuple(filter(None, get_args(literal)))})
 
 
-KINDS: Mapping[str, Kind] = {
-    "bool": Kind(default=False, flag={"action": "store_true"}),
-    "int": COUNT,
-    "float": SECONDS,
-    "str": TEXT,
-    "StrPath": FILE,
-    "Paths": FILES,
-    "Arrays": ARRAYS,
-    "Samples": Kind(default=(), flag=_FILES, read=samples_of, npz=True),
-    "Texts": TEXTS,
-    "Ranges": SHAPES,
-    "Freeze": FREEZE,
-    "Mapping[str, str]": Kind(flag=_REPEATED, named="="),
-    "Tolerance": Kind(
+SWITCH = Kind("bool", default=False, flag={"action": "store_true"})
+FLAVOUR = _choice("FlavourName", FlavourName)
+
+_KINDS = (
+    *(SWITCH, COUNT, SECONDS, TEXT, FILE, FILES, TEXTS, ARRAYS, SHAPES, FREEZE, FLAVOUR),
+    Kind("Samples", default=(), flag=_FILES, read=samples_of, npz=True),
+    Kind("Mapping[str, str]", flag=_REPEATED, named="="),
+    Kind(
+        "Tolerance",
         "a number, or numbers by the output's name",
         '1e-3, or {"y": 1e-3}',
         lambda value: _TEXTS(value) or isinstance(value, (Real, Mapping)),
         flag=_REPEATED,
         named=":",
     ),
-    "References": Kind(
+    Kind(
+        "References",
         "a function or its name, or functions by operator",
         '"my_model:compute", or {"MyOp": compute}',
         lambda value: _TEXTS(value) or callable(value) or isinstance(value, Mapping),
         flag=_REPEATED,
         named="=",
     ),
-    "Progress": Kind("a function of a line of text", "print", callable),
-    "PrecisionName": _choice(PrecisionName),
-    "EnginePrecision": _choice(EnginePrecision),
-    "AccumulateName": _choice(AccumulateName),
-    "FlavourName": _choice(FlavourName),
-    "VerifyMode": _choice(VerifyMode),
-    "ExecutorName": _choice(ExecutorName),
-    "CudaGraphMode": _choice(CudaGraphMode),
-    "SpecializationMode": _choice(SpecializationMode),
+    Kind("Progress", "a function of a line of text", "print", callable),
+    _choice("PrecisionName", PrecisionName),
+    _choice("EnginePrecision", EnginePrecision),
+    _choice("AccumulateName", AccumulateName),
+    _choice("VerifyMode", VerifyMode),
+    _choice("ExecutorName", ExecutorName),
+    _choice("CudaGraphMode", CudaGraphMode),
+    _choice("SpecializationMode", SpecializationMode),
+)
+
+KINDS: Mapping[str, Kind] = {
+    **{kind.annotation: kind for kind in _KINDS},
+    "Path": FILE,
+    "tuple[Path, ...]": FILES,
+    "tuple[str, ...]": TEXTS,
 }
-"""By annotation, for those that name no kind of their own."""
+"""By annotation, of the API or of a stage, for options that name no kind of their own."""
 
 
 def kind_of(annotation: str) -> Kind | None:
