@@ -50,7 +50,7 @@ def _spelled_out(found: Signature, options: Options) -> Signature:
     """The signature, with the options in the place of `**options`."""
     parameters = [one for one in found.parameters.values() if one.kind is not one.VAR_KEYWORD]
     parameters += [
-        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation)
         for option in options_of(options)
     ]
     return found.replace(parameters=parameters)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
@@ -19,7 +19,6 @@ import onnx
 
 from trtsmith.argument_types import checked_types
 from trtsmith.converter.convert.opening import GivenModel
-from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import (
     EXPORT_TIMEOUT_S,
     TorchFactory,
@@ -27,7 +26,6 @@ from trtsmith.converter.convert.pytorch.torch_source import (
     TorchModule,
     source_of_text,
 )
-from trtsmith.converter.convert.workarounds.refusals import Refusals, refusals
 from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
@@ -38,19 +36,14 @@ from trtsmith.converter.model.options.kinds import (
     Paths,
     Progress,
     StrPath,
-    Texts,
-    Tolerance,
     arrays_of,
     path_of,
     paths_of,
     profiles_of,
-    samples_of,
-    texts_of,
 )
 from trtsmith.converter.operators.loading import operators_in_force
-from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
-from trtsmith.model_options import Torch
+from trtsmith.options import Torch
 
 ModelLike = StrPath | bytes | onnx.ModelProto | Any
 """A path, a model in memory, or a torch.nn.Module or torch.export.ExportedProgram."""
@@ -191,56 +184,8 @@ def feeds_of(given: Arrays) -> dict[str, np.ndarray]:
 
 def stage_options(stage: type[T], declared: Options, given: Any, **more: Any) -> T:
     """The options of a stage: those that are declared for its fields, as their kinds read them, and more."""
-    names = {field.name for field in fields(cast(Any, stage))} - more.keys()
-    if "more_shapes" in names:
+    if any(field.name == "more_shapes" for field in fields(cast(Any, stage))):
         first, *others = profiles_of(given)
         more |= {"shapes": first, "more_shapes": tuple(others)}
-        names -= more.keys()
-    asked = [option for option in options_of(declared) if option.field in names]
+    asked = [option for option in options_of(declared) if option.is_of(stage) and option.field not in more]
     return stage(**{o.field: o.kind.read(getattr(given, o.name), o.name) for o in asked}, **more)
-
-
-def precision_of(given: Any) -> PrecisionRequest:
-    """UsageError: an option that means nothing with the precision that is, or is not, asked for."""
-    return PrecisionRequest(
-        given.precision,
-        texts_of(given.keep_fp32),
-        given.io_precision,
-        samples_of(given.calibration),
-        accumulate=given.accumulate,
-        float_lstm=given.float_lstm,
-    )
-
-
-def refusals_of(given: Any, output: Path | None) -> Refusals:
-    """What is done where TensorRT refuses the graph. output: the engine's file; None: there is none."""
-    return refusals(
-        output,
-        path_of(given.refused),
-        mend=given.mend,
-        mend_with=texts_of(given.mend_with),
-        reduce=given.reduce,
-        reduce_timeout=given.reduce_timeout,
-    )
-
-
-def tolerances_of(
-    rtol: Tolerance | None,
-    atol: Tolerance | None,
-    not_compared: Texts = (),
-    compare: Mapping[str, str] | Sequence[str] | None = None,
-    max_cost: float | None = None,
-) -> Tolerances:
-    """Reads tolerances: one for all outputs, or by the name of the output; and what outputs are compared as."""
-    kinds = [f"{name}={kind}" for name, kind in compare.items()] if isinstance(compare, Mapping) else compare
-    return parse_tolerances(
-        _tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared), kinds or (), max_cost
-    )
-
-
-def _tolerance_texts(given: Tolerance | None) -> list[str]:
-    if given is None:
-        return []
-    if isinstance(given, Mapping):
-        return [f"{name}:{value}" for name, value in given.items()]
-    return [*texts_of(given)] if isinstance(given, Sequence) else [str(given)]

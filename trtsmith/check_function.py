@@ -14,40 +14,29 @@ from trtsmith.arguments import (
     Example,
     ModelLike,
     model_of,
-    precision_of,
-    refusals_of,
     stage_options,
     unheard,
     with_operators,
 )
 from trtsmith.converter.convert.analysis import Analysis
-from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.conversion_options import ConvertOptions, PluginOptions
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.trial_build import check_model
+from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.build_request import BuilderOptions
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.options.declared import Flag, only, with_defaults
-from trtsmith.converter.model.options.kinds import Paths
-from trtsmith.model_options import (
-    PLUGINS,
-    PREFER_STOCK,
-    Freezing,
-    Precision,
-    Refused,
+from trtsmith.options import (
+    Operators,
+    Replacing,
     Shapes,
     Torch,
 )
-from trtsmith.options import Operators, Replacing
 
 if TYPE_CHECKING:
     from trtsmith.converter.model.options.keywords import CheckKeywords
-
-
-class LookedAt(TypedDict, total=False):
-    """engine"""
-
-    plugins: Annotated[Paths, PLUGINS]
-    prefer_stock: Annotated[bool, PREFER_STOCK]
 
 
 class Trial(TypedDict, total=False):
@@ -63,9 +52,17 @@ class Trial(TypedDict, total=False):
 
 
 CHECKED = (
-    *(Torch, Shapes, Freezing, Precision, only(BuilderOptions, "engine", "flavour"), LookedAt, Trial),
+    *(
+        Torch,
+        Shapes,
+        FreezingOptions,
+        PrecisionRequest,
+        only(BuilderOptions, "engine", "flavour"),
+        PluginOptions,
+        Trial,
+    ),
     only(BuilderOptions, "trial build", "target", "optimization_level", "timeout"),
-    *(Refused, Replacing, Operators),
+    *(Refusals, Replacing, Operators),
 )
 """The options of `trtsmith check`."""
 
@@ -78,7 +75,7 @@ def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
         given,
         model=model,
         output=None,
-        precision=precision_of(given),
+        precision=stage_options(PrecisionRequest, CHECKED, given),
         verify=None,
         keep=False,
         **build,
@@ -99,7 +96,7 @@ def build_of(given: Any) -> dict[str, Any]:
         what = f"{wrong[0]} only applies with --build"
         raise UsageError(what, wrong[0], "check with --build", "add --build, or remove the flag")
     return {
-        "refusals": refusals_of(given, None),
+        "refusals": stage_options(Refusals, CHECKED, given),
         "verbose": getattr(given, "verbose", False),  # more lines of the command line
     }
 

@@ -18,43 +18,33 @@ from trtsmith.arguments import (
     logged,
     model_of,
     output_of,
-    precision_of,
-    refusals_of,
     stage_options,
-    tolerances_of,
     with_operators,
 )
 from trtsmith.converter.convert import pipeline
-from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.conversion_options import ConvertOptions, DeviceOptions, PluginOptions
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.pipeline import Conversion
+from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.build_request import BuilderOptions
 from trtsmith.converter.engine.build.deployment import DEPLOYED, settings_of
 from trtsmith.converter.model.options.declared import Flag, with_defaults
-from trtsmith.converter.model.options.gpu_names import device_of
 from trtsmith.converter.model.options.kinds import (
-    COST,
-    Arrays,
-    Paths,
-    References,
     StrPath,
     VerifyMode,
     path_of,
 )
-from trtsmith.converter.verify.references import references_of
-from trtsmith.model_options import (
-    BUNDLE_FOR,
-    PLUGINS,
-    PREFER_STOCK,
-    Compared,
-    Freezing,
+from trtsmith.converter.verify.references import ExpectedOutputs
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.options import (
+    Operators,
     Page,
-    Precision,
-    Refused,
     Shapes,
+    Telling,
     Torch,
 )
-from trtsmith.options import REFERENCE, Operators, Telling
 
 if TYPE_CHECKING:
     from trtsmith.converter.model.options.keywords import ConvertKeywords
@@ -75,41 +65,9 @@ class EngineFile(TypedDict, total=False):
     ]
 
 
-class Engine(TypedDict, total=False):
-    """engine"""
-
-    plugins: Annotated[Paths, PLUGINS]
-    prefer_stock: Annotated[bool, PREFER_STOCK]
-    bundle_for: Annotated[str, BUNDLE_FOR]
-    plugins_aarch64: Annotated[
-        StrPath | None,
-        Flag("with --bundle-for: a wheel of trtsmith for aarch64, for its plugin libraries", "WHEEL"),
-    ]
-
-
-class Expected(TypedDict, total=False):
-    expected: Annotated[
-        Arrays | None,
-        Flag(
-            "expected outputs for --inputs; default: onnxruntime's",
-            "NPZ",
-            common=True,
-        ),
-    ]
-    reference: Annotated[References | None, REFERENCE]
-
-
-class Judged(Expected, Compared, total=False):
+class Compared(TypedDict, total=False):
     """verdict"""
 
-    max_cost: Annotated[
-        float | None,
-        Flag(
-            "how much int8 or fp8 may change any output, such as 0.05; more gives exit code 3",
-            "X",
-            kind=COST,
-        ),
-    ]
     verify: Annotated[
         VerifyMode | None,
         Flag(
@@ -124,26 +82,23 @@ class Judged(Expected, Compared, total=False):
 
 
 CONVERSION = (
-    *(Torch, Shapes, Freezing, Precision, BuilderOptions, Engine, DEPLOYED),
-    *(Refused, Judged, EngineFile, Page, Operators, Telling),
+    *(Torch, Shapes, FreezingOptions, PrecisionRequest, BuilderOptions, PluginOptions, DeviceOptions),
+    *(DEPLOYED, Refusals, ExpectedOutputs, Tolerances, Compared, EngineFile, Page, Operators, Telling),
 )
 """The options of `trtsmith convert`."""
 
 
 def conversion_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
-    judged = (given.rtol, given.atol, given.not_compared, given.compare, given.max_cost)
     return stage_options(
         ConvertOptions,
         CONVERSION,
         given,
         model=model,
         output=output,
-        bundle_for=given.bundle_for and device_of(given.bundle_for),
-        tolerances=tolerances_of(*judged),
-        references=references_of(given.reference),
-        precision=precision_of(given),
+        tolerances=stage_options(Tolerances, CONVERSION, given),
+        precision=stage_options(PrecisionRequest, CONVERSION, given),
         settings=settings_of(given),
-        refusals=refusals_of(given, output),
+        refusals=stage_options(Refusals, CONVERSION, given).beside(output),
     )
 
 

@@ -16,19 +16,19 @@ from trtsmith.arguments import (
     ModelLike,
     model_of,
     output_of,
-    precision_of,
     stage_options,
     with_operators,
 )
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.converter.engine.build.build_request import BuilderOptions
 from trtsmith.converter.model.options.declared import Flag, only, with_defaults
 from trtsmith.converter.model.options.kinds import StrPath
-from trtsmith.model_options import Freezing, Precision, Shapes, Torch
-from trtsmith.options import Operators, Replacing
+from trtsmith.options import Operators, Replacing, Shapes, Torch
 
 if TYPE_CHECKING:
     from trtsmith.converter.model.options.keywords import RewriteKeywords
@@ -63,14 +63,14 @@ class GraphForm(TypedDict, total=False):
 
 
 GRAPH = (
-    *(Torch, Shapes, Freezing, Precision, GraphFile),
+    *(Torch, Shapes, FreezingOptions, PrecisionRequest, GraphFile),
     *(only(BuilderOptions, "output", "flavour"), GraphForm, Operators),
 )
 """The options of `trtsmith rewrite`."""
 
 
 def rewriting_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
-    precision = precision_of(given)
+    precision = stage_options(PrecisionRequest, GRAPH, given)
     return stage_options(ConvertOptions, GRAPH, given, model=model, output=output, precision=precision)
 
 

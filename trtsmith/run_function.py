@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from typing_extensions import TypedDict, Unpack
@@ -13,7 +13,7 @@ from trtsmith.argument_types import checked_types
 from trtsmith.arguments import feeds_of, logged
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
-from trtsmith.converter.engine.runtime.run_request import EAGER, RunRequest
+from trtsmith.converter.engine.runtime.run_request import EAGER, RunningOptions, RunRequest
 from trtsmith.converter.model.options.declared import Flag, with_defaults
 from trtsmith.converter.model.options.kinds import (
     NUMBER,
@@ -25,8 +25,10 @@ from trtsmith.converter.model.options.kinds import (
 )
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.own_files import CACHE
-from trtsmith.model_options import Running
 from trtsmith.options import Replacing, Telling
+
+if TYPE_CHECKING:
+    from trtsmith.converter.model.options.keywords import RunKeywords
 
 
 class Run(TypedDict, total=False):
@@ -54,8 +56,8 @@ class Run(TypedDict, total=False):
     cuda_graph: Annotated[bool, Flag("run the engine as a CUDA graph")]
 
 
-class RunOptions(Running, Run, Replacing, Telling, total=False):
-    """The options of `trtsmith run`."""
+RUN = (RunningOptions, Run, Replacing, Telling)
+"""The options of `trtsmith run`."""
 
 
 def run_of(engine: Path, given: Any) -> RunRequest:
@@ -79,8 +81,8 @@ def check_cache(path: Path | None, others: Iterable[object], *, force: bool) -> 
         check_report(path, others, "--runtime-cache", "the runtime cache", CACHE, force=force)
 
 
-@checked_types(RunOptions)
-def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[str, np.ndarray]:
+@checked_types(RUN)
+def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunKeywords]) -> dict[str, np.ndarray]:
     """Runs an engine in a child process, and returns its outputs by name. A fault in a kernel ends only that process.
 
     engine:    its file, with the manifest beside it.
@@ -102,6 +104,6 @@ def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[
 
     Raises UsageError for an engine that cannot be run here, and for inputs that do not fit it.
     """
-    given = with_defaults(RunOptions, options)
+    given = with_defaults(RUN, options)
     check_cache(path_of(given.runtime_cache), (Path(engine),), force=given.force)
     return run_engine(run_of(Path(engine), given), [feeds_of(inputs)], logged(given.progress)).outputs[0]

@@ -6,19 +6,21 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from trtsmith.arguments import precision_of, refusals_of
-from trtsmith.bench_function import TimedOptions
+from trtsmith.arguments import stage_options
+from trtsmith.bench_function import TIMED
 from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
 from trtsmith.converter.bench.timed_engine import graphs_of
+from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.deployment import SETTABLE, settings_of
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.options.declared import Options
 from trtsmith.converter.model.options.kinds import shapes_of, values_of
-from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.flags import add_options
 
 _LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
@@ -61,17 +63,15 @@ def zoo_commands() -> ZooCommands:
         OptionCheck(("values",), lambda options: values_of(options.values)),
         OptionCheck(
             ("rtol", "atol", "not-compared", "compare", "max-cost"),
-            lambda options: parse_tolerances(
-                options.rtol, options.atol, options.not_compared, options.compare, options.max_cost
-            ),
+            lambda options: stage_options(Tolerances, Tolerances, options),
         ),
         OptionCheck(
             ("keep-fp32", "accumulate", "io-precision", "calibration", "float-lstm", "precision"),
-            precision_of,
+            lambda options: stage_options(PrecisionRequest, PrecisionRequest, options),
         ),
         OptionCheck(
             ("mend-with", "reduce-timeout", "mend", "reduce"),
-            lambda options: refusals_of(options, Path(ENGINE)),
+            lambda options: stage_options(Refusals, Refusals, options),
         ),
         OptionCheck(("reference", "expected"), _check_references),
         OptionCheck(tuple(name.replace("_", "-") for name in SETTABLE), settings_of),
@@ -84,7 +84,7 @@ def zoo_commands() -> ZooCommands:
     convert = _parser_of("convert", CONVERSION)
     return ZooCommands(
         ZooCommand("convert", convert, ("MODEL", "-o", ENGINE), REFUSED_OF_CONVERT, of_convert),
-        ZooCommand("bench", _parser_of("bench", TimedOptions), (ENGINE,), REFUSED_OF_BENCH, of_bench),
+        ZooCommand("bench", _parser_of("bench", TIMED), (ENGINE,), REFUSED_OF_BENCH, of_bench),
         shapes_of,
     )
 

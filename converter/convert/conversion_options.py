@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 from trtsmith.converter.convert.analysis import AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
-from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel, has_example
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS, BuilderOptions
-from trtsmith.converter.model.arrays import ArraySource, named_source
+from trtsmith.converter.model.arrays import named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
+from trtsmith.converter.model.options.declared import Flag
 from trtsmith.converter.model.options.gpu_names import DEVICES
+from trtsmith.converter.model.options.kinds import DEVICE
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.verify.given import without_inputs
-from trtsmith.converter.verify.references import NO_REFERENCES, References, check_one_expectation
+from trtsmith.converter.verify.references import ExpectedOutputs, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances
 
 _AS_IT_IS = PrecisionRequest()
@@ -45,14 +48,49 @@ _NOT_PASSED_ON = ("strip_plan", "memory_pool_limit", "tactic_sources", "hardware
 """Settings that the device's trtexec does not get: it compares nothing without weights, and spells the others otherwise."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PluginOptions:
+    """The plugins that nodes may become."""
+
+    TITLE: ClassVar[str] = "engine"
+
+    plugins: Annotated[tuple[Path, ...], Flag("a plugin library {}; may be repeated", "LIB")] = ()
+    prefer_stock: Annotated[
+        bool, Flag("use TensorRT's own plugins, even for nodes that trtsmith has a plugin for")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """The device for which a folder is written instead of an engine.
+
+    bundle_for: one of DEVICES, or "" for an engine.
+    plugins_aarch64: a wheel of trtsmith with the plugin libraries for it; None: this installation's.
+    """
+
+    TITLE: ClassVar[str] = "engine"
+
+    bundle_for: Annotated[
+        str,
+        Flag(
+            "build nothing here: write a folder from which the device builds, runs and compares the engine "
+            f"({', '.join(DEVICES)})",
+            "DEVICE",
+            kind=DEVICE,
+        ),
+    ] = ""
+    plugins_aarch64: Annotated[
+        Path | None,
+        Flag("with --bundle-for: a wheel of trtsmith for aarch64, for its plugin libraries", "WHEEL"),
+    ] = None
+
+
 @dataclass(frozen=True)
-class ConvertOptions(BuilderOptions):
+class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptions, ExpectedOutputs):
     """What `trtsmith convert`, `check` and `rewrite` are told. Paths are as the user gave them.
 
     output: the engine's file; None: the engine is given back as bytes, and nothing is written.
     more_shapes: of the optimization profiles after the first.
-    bundle_for: one of DEVICES: nothing is built, and `output` is a folder from which the device builds the engine.
-        plugins_aarch64: a wheel of trtsmith with the plugin libraries for it; None: this installation's.
     verify: MODES; None: compare nothing.
     refusals: what is done where TensorRT refuses the graph. keep: without it there must be no output and no comparison, and
         `engine` of the result is empty.
@@ -64,18 +102,10 @@ class ConvertOptions(BuilderOptions):
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
     more_shapes: tuple[dict[str, ShapeRange], ...] = ()
     values: dict[str, ShapeRange] = field(default_factory=dict)
-    freeze: Freeze = ()
-    plugins: tuple[Path, ...] = ()
-    prefer_stock: bool = False
-    inputs: ArraySource | None = None
-    expected: ArraySource | None = None
     tolerances: Tolerances | None = None
-    references: References = NO_REFERENCES
     verify: str | None = "auto"
     precision: PrecisionRequest = _AS_IT_IS
     refusals: Refusals = _LOOKED_INTO
-    bundle_for: str = ""
-    plugins_aarch64: Path | None = None
     force: bool = False
 
     def __post_init__(self) -> None:
@@ -104,7 +134,7 @@ class ConvertOptions(BuilderOptions):
             raise without_inputs(expected)
 
     def builder(self) -> BuilderOptions:
-        """What the builder is asked for."""
+        """The builder's options, with the device as the target where one is named."""
         asked = BuilderOptions(**{one.name: getattr(self, one.name) for one in fields(BuilderOptions)})
         return replace(asked, targets=(DEVICES[self.bundle_for],)) if self.bundle_for else asked
 

@@ -294,7 +294,7 @@ def _with_offer(
     error: BuildRefused, options: ConvertOptions, analysis: Analysis, progress: Steps
 ) -> BuildRefused:
     """The refusal, with --freeze for inputs that choose branches, where the model builds with it."""
-    if options.refusals.reduce_s is None or isinstance(options.model, TorchSource):
+    if not options.refusals.reduce or isinstance(options.model, TorchSource):
         return error  # nothing is to be looked for, or the model would be exported again
 
     def builds(values: Mapping[str, np.ndarray]) -> bool:
@@ -302,7 +302,7 @@ def _with_offer(
         progress.step(f"trying to build with {' '.join(texts)} frozen")
         freeze = options.freeze
         frozen = {**freeze, **values} if isinstance(freeze, Mapping) else [*freeze, *texts]
-        trial = replace(options, output=None, keep=False, freeze=frozen, refusals=Refusals(None))
+        trial = replace(options, output=None, keep=False, freeze=frozen, refusals=Refusals(reduce=False))
         with suppress(TrtsmithError):
             convert(replace(trial, verify=None, expected=None, references=NO_REFERENCES), _silent)
             return True

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import re
 
+from trtsmith.bench_function import TIMED
 from trtsmith.check_function import CHECKED
 from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.model.options import kinds
 from trtsmith.converter.model.options.declared import Options, options_of
+from trtsmith.locate_function import SEARCHED
+from trtsmith.refit_function import REFITTED
 from trtsmith.rewrite_function import GRAPH
+from trtsmith.run_function import RUN
+from trtsmith.verify_function import VERIFICATION
 
 KEYWORDS: dict[str, Options] = {
     "ConvertKeywords": CONVERSION,
     "CheckKeywords": CHECKED,
     "RewriteKeywords": GRAPH,
+    "VerifyKeywords": VERIFICATION,
+    "LocateKeywords": SEARCHED,
+    "BenchKeywords": TIMED,
+    "RunKeywords": RUN,
+    "RefitKeywords": REFITTED,
 }
 
 
 def stub() -> str:
     """The whole of converter/model/options/keywords.pyi."""
     bodies = {
-        name: [f"    {option.name}: {option.type}" for option in options_of(options)]
+        name: [f"    {option.name}: {option.annotation}" for option in options_of(options)]
         for name, options in KEYWORDS.items()
     }
     words = sorted({word for body in bodies.values() for line in body for word in re.findall(r"\w+", line)})

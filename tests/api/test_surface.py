@@ -55,7 +55,7 @@ SIGNATURES = {
     "reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
     "verify='auto', output=None, force=False, html=None, ops=(), plugins_from_packages=True, verbose=False, "
     "progress=None) -> Conversion",
-    "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, shapes=None, reference=None, "
+    "verify": "(model, engine, *, data_folder=None, inputs=None, shapes=None, expected=None, reference=None, "
     "load_inputs=(), load_outputs=None, save_inputs=None, save_outputs=None, rtol=None, atol=None, "
     "not_compared=(), compare=None, precision='', plugins=(), flavour='auto', timeout=None, force=False, html=None, "
     "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
@@ -214,7 +214,7 @@ def test_what_the_command_takes_the_function_takes(name: str) -> None:
     ("name", "declared", "maker", "options"),
     [
         ("convert", "CONVERSION", "conversion_of", ConvertOptions),
-        ("verify", "VerificationOptions", "verification_of", VerifyOptions),
+        ("verify", "VERIFICATION", "verification_of", VerifyOptions),
     ],
 )
 def test_every_option_of_a_stage_is_set(name: str, declared: str, maker: str, options: Any) -> None:
@@ -222,7 +222,7 @@ def test_every_option_of_a_stage_is_set(name: str, declared: str, maker: str, op
     (made,) = (
         node
         for node in ast.walk(body_of(home_of(name), maker))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "stage_options"
+        if isinstance(node, ast.Call) and ast.unparse(node).startswith(f"stage_options({options.__name__},")
     )
     by_itself = {"keep", "more_shapes"}  # of trials, and of what `shapes` says
     module = importlib.import_module(f"trtsmith.{name}_function")

@@ -10,7 +10,7 @@ from typing import Annotated
 from typing_extensions import TypedDict
 
 from trtsmith import report_files
-from trtsmith.bench_function import TimedOptions, timing_of
+from trtsmith.bench_function import TIMED, timing_of
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports import native_times
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "target", type=Path, metavar="ENGINE|MODEL", help="an engine; or an .onnx file, which is built first"
     )
     timeout = "for the build, and for each engine's timing"
-    add_options(parser, TimedOptions, _Terminal, plugins="of your own", timeout=timeout)
+    add_options(parser, TIMED, _Terminal, plugins="of your own", timeout=timeout)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

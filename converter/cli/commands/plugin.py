@@ -21,8 +21,9 @@ from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import CheckResult, ModelCases
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
+from trtsmith.converter.verify.references import REFERENCE
 from trtsmith.flags import add_options
-from trtsmith.options import REFERENCE, Replacing
+from trtsmith.options import Replacing
 
 DESCRIPTION = "Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code."
 

@@ -27,7 +27,7 @@ from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle
 from trtsmith.flags import add_options
 from trtsmith.report_files import WrittenFiles
-from trtsmith.verify_function import VerificationOptions, verification_of
+from trtsmith.verify_function import VERIFICATION, verification_of
 
 DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with those of the original model in
 onnxruntime, with custom operators expanded. Without --inputs, it generates inputs that fit the model, for the smallest,
@@ -61,9 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine, with its manifest beside it")
     timeout = "time limit of the engine's run"
-    add_options(
-        parser, VerificationOptions, _Terminal, plugins="that the manifest does not name", timeout=timeout
-    )
+    add_options(parser, VERIFICATION, _Terminal, plugins="that the manifest does not name", timeout=timeout)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -51,7 +51,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True)
 class BuilderOptions(PlainData):
-    """What the builder is asked for, by the user and then by each request.
+    """Options of the builder, as the user gives them and as a request passes them on.
 
     layer_details: let the engine tell what each layer computes, for a profile; it is a little larger then.
     settings: of converter/engine/build/deployment.py, by name.

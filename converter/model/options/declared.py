@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -58,17 +58,24 @@ IN_PYTHON = Flag("")
 class Option:
     """An option of a block.
 
-    field:   the stage's name for it. type: as the API is annotated with it.
+    field:   the stage's name for it. annotation: of the API.
     default: of the API, where it is not given.
     flags:   its own, and others that only the terminal has.
+    owner:   the dataclass whose field it is; None: a stage's field of that name, if it has one.
     """
 
     name: str
     field: str
-    type: str
+    annotation: str
     kind: Kind
     default: Any
     flags: tuple[Flag, ...]
+    owner: type | None = None
+
+    def is_of(self, stage: type) -> bool:
+        """Whether the options of a stage have it as a field. One of another block may have the same name."""
+        named = self.field in stage.__dataclass_fields__  # type: ignore[attr-defined]
+        return named and (self.owner is None or issubclass(stage, self.owner))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,14 +153,18 @@ def _of_typed_dict(block: type, inherited: Mapping[str, Option]) -> Iterator[Opt
 
 def _of_dataclass(block: type) -> Iterator[Option]:
     for field in fields(block):
-        written, flags = _flags(str(field.type), block)
+        owner = next(one for one in block.__mro__ if field.name in vars(one).get("__annotations__", ()))
+        written, flags = _flags(str(field.type), owner)
         if flags:
             kind = flags[0].kind or kind_of(written)
             assert kind is not None, f"{field.name} needs a kind"
-            default = kind.default if field.default is MISSING else field.default
+            said = isinstance(field.default, (str, int, float, tuple))
+            default = flags[0].default
+            if default is None:
+                default = field.default if said else kind.default
             asked = kind.annotation if default is not None else f"{kind.annotation} | None"
             shown = tuple(flag for flag in flags if flag is not IN_PYTHON)
-            yield Option(flags[0].keyword or field.name, field.name, asked, kind, default, shown)
+            yield Option(flags[0].keyword or field.name, field.name, asked, kind, default, shown, owner)
 
 
 def with_defaults(options: Options, values: Mapping[str, Any]) -> SimpleNamespace:

@@ -8,6 +8,9 @@ from typing_extensions import TypedDict
 from trtsmith.converter.model.options.kinds import (
     AccumulateName,
     Arrays,
+    CudaGraphMode,
+    EnginePrecision,
+    ExecutorName,
     FlavourName,
     Freeze,
     Paths,
@@ -16,6 +19,7 @@ from trtsmith.converter.model.options.kinds import (
     Ranges,
     References,
     Samples,
+    SpecializationMode,
     StrPath,
     Texts,
     Tolerance,
@@ -136,3 +140,105 @@ class RewriteKeywords(TypedDict, total=False):
     plugin_v2: bool
     ops: Paths
     plugins_from_packages: bool
+
+class VerifyKeywords(TypedDict, total=False):
+    data_folder: StrPath | None
+    inputs: Arrays | None
+    shapes: Ranges | None
+    expected: Arrays | None
+    reference: References | None
+    load_inputs: Paths
+    load_outputs: StrPath | None
+    save_inputs: StrPath | None
+    save_outputs: StrPath | None
+    rtol: Tolerance | None
+    atol: Tolerance | None
+    not_compared: Texts
+    compare: Mapping[str, str] | None
+    precision: EnginePrecision
+    plugins: Paths
+    flavour: FlavourName
+    timeout: float | None
+    force: bool
+    html: StrPath | None
+    ops: Paths
+    plugins_from_packages: bool
+    verbose: bool
+    progress: Progress | None
+
+class LocateKeywords(TypedDict, total=False):
+    data_folder: StrPath | None
+    on: ExecutorName
+    native: bool
+    all: bool
+    memory: int
+    shapes: Ranges | None
+    values: Ranges | None
+    freeze: Freeze
+    inputs: Arrays | None
+    precision: PrecisionName
+    keep_fp32: Texts
+    accumulate: AccumulateName
+    float_lstm: bool
+    io_precision: bool
+    calibration: Samples
+    plugins: Paths
+    flavour: FlavourName
+    timeout: float | None
+    rtol: Tolerance | None
+    atol: Tolerance | None
+    output: StrPath | None
+    force: bool
+    html: StrPath | None
+    ops: Paths
+    plugins_from_packages: bool
+    progress: Progress | None
+
+class BenchKeywords(TypedDict, total=False):
+    shapes: Ranges | None
+    at: Texts
+    inputs: Arrays | None
+    freeze: Texts
+    warmup_ms: float
+    duration_s: float
+    iterations: int
+    streams: int
+    transfers: bool
+    cuda_graph: CudaGraphMode
+    layers: int
+    against: Texts
+    torch: str
+    plugin_vs_native: bool
+    plugins: Paths
+    flavour: FlavourName
+    timeout: float | None
+    force: bool
+    html: StrPath | None
+    ops: Paths
+    plugins_from_packages: bool
+    verbose: bool
+    progress: Progress | None
+
+class RunKeywords(TypedDict, total=False):
+    plugins: Paths
+    flavour: FlavourName
+    timeout: float | None
+    embedded_plugins: bool
+    profile: int
+    runtime_cache: StrPath | None
+    specialization: SpecializationMode
+    cuda_graph: bool
+    force: bool
+    verbose: bool
+    progress: Progress | None
+
+class RefitKeywords(TypedDict, total=False):
+    force: bool
+    output: StrPath | None
+    plugins: Paths
+    flavour: FlavourName
+    timeout: float | None
+    ops: Paths
+    plugins_from_packages: bool
+    verbose: bool
+    progress: Progress | None

@@ -139,13 +139,6 @@ def arrays_of(given: Arrays | None, name: str) -> ArraySource | None:
     """An .npz file's path, or arrays of numpy. name: of the argument, for messages."""
     if given is None or isinstance(given, (str, os.PathLike)):
         return path_of(given)
-    if not isinstance(given, Mapping):
-        raise UsageError(
-            f"{name} is of the type {type(given).__name__}",
-            name,
-            "the path of an .npz file, or a dict of arrays by name",
-            f"{name}={{'x': array}}",
-        )
     return {str(key): _array(value, f"{name}[{key!r}]") for key, value in given.items()}
 
 
@@ -256,7 +249,11 @@ TARGETS = replace(
     flag={"type": _parsed(parse_targets)},
     read=lambda value, name: targets_of(value),
 )
-DEVICE = replace(TEXT, flag={"type": lambda text: text and _parsed(device_of)(text)})
+DEVICE = replace(
+    TEXT,
+    flag={"type": lambda text: text and _parsed(device_of)(text)},
+    read=lambda value, name: value and device_of(value),
+)
 NUMBER = Kind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
 COUNT = replace(NUMBER, flag={"type": positive_int})
 SECONDS = Kind(
@@ -310,7 +307,15 @@ FREEZE = Kind(
     lambda value, name: value if isinstance(value, Mapping) else texts_of(value),
     named="=",
 )
-ARRAYS = Kind("Arrays", flag={"type": Path}, read=arrays_of, npz=True)
+ARRAYS = Kind(
+    "Arrays",
+    "the path of an .npz file, or a dict of arrays by name",
+    '{"x": array}',
+    lambda value: _is_path(value) or isinstance(value, Mapping),
+    flag={"type": Path},
+    read=arrays_of,
+    npz=True,
+)
 
 
 def _choice(annotation: str, literal: Any) -> Kind:
@@ -323,7 +328,9 @@ FLAVOUR = _choice("FlavourName", FlavourName)
 
 _KINDS = (
     *(SWITCH, COUNT, SECONDS, TEXT, FILE, FILES, TEXTS, ARRAYS, SHAPES, FREEZE, FLAVOUR),
-    Kind("Samples", default=(), flag=_FILES, read=samples_of, npz=True),
+    replace(
+        ARRAYS, annotation="Samples", takes=_several(ARRAYS.takes), default=(), flag=_FILES, read=samples_of
+    ),
     Kind("Mapping[str, str]", flag=_REPEATED, named="="),
     Kind(
         "Tolerance",
