@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import Unpack
 
@@ -13,16 +13,13 @@ from trtsmith.converter.bench.engine_bench import bench as timed
 from trtsmith.converter.bench.subject import BaselineOptions, BenchInputs, BenchOptions
 from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
+from trtsmith.converter.model.options import keywords
 from trtsmith.converter.model.options.declared import only, with_defaults
 from trtsmith.converter.model.options.kinds import (
     StrPath,
     path_of,
 )
 from trtsmith.options import Operators, Page, Telling
-
-if TYPE_CHECKING:
-    from trtsmith.converter.model.options.keywords import BenchKeywords
-
 
 TIMED = (
     BenchInputs,
@@ -38,12 +35,13 @@ TIMED = (
 
 
 def timing_of(target: Path, given: Any) -> BenchOptions:
-    timing = stage_options(TimingOptions, TIMED, given)
-    return stage_options(BenchOptions, TIMED, given, target=target, timing=timing)
+    return stage_options(
+        BenchOptions, TIMED, given, target=target, timing=stage_options(TimingOptions, TIMED, given)
+    )
 
 
 @with_operators(TIMED)
-def bench(target: StrPath, **options: Unpack[BenchKeywords]) -> dict[str, Any]:
+def bench(target: StrPath, **options: Unpack[keywords.BenchKeywords]) -> dict[str, Any]:
     """Times an engine on this machine's GPU, in trtexec's terms, by layer and against other runtimes.
 
     target:    an engine; or an .onnx file, which is built first.

@@ -10,8 +10,8 @@ from typing_extensions import TypedDict, Unpack
 from trtsmith.argument_types import checked_types
 from trtsmith.converter.engine.bundle.triton import TritonModel, write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
-from trtsmith.converter.model.options.declared import Flag, with_defaults
-from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 
 
 class BundleOptions(TypedDict, total=False):

@@ -6,7 +6,7 @@ The example is of a model.onnx that computes the Inverse of com.microsoft of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
@@ -27,16 +27,15 @@ from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.build_request import BuilderOptions
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.declared import Flag, only, with_defaults
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import only, with_defaults
+from trtsmith.converter.model.options.kinds import Flag
 from trtsmith.options import (
     Operators,
     Replacing,
     Shapes,
     Torch,
 )
-
-if TYPE_CHECKING:
-    from trtsmith.converter.model.options.keywords import CheckKeywords
 
 
 class Trial(TypedDict, total=False):
@@ -106,7 +105,7 @@ def check(
     model: ModelLike,
     args: Example = None,
     kwargs: Mapping[str, Any] | None = None,
-    **options: Unpack[CheckKeywords],
+    **options: Unpack[keywords.CheckKeywords],
 ) -> Analysis:
     """Checks how every node of a model reaches TensorRT, and lists all problems. Needs neither a GPU nor TensorRT.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
@@ -30,8 +30,10 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.build_request import BuilderOptions
 from trtsmith.converter.engine.build.deployment import DEPLOYED, settings_of
-from trtsmith.converter.model.options.declared import Flag, with_defaults
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import with_defaults
 from trtsmith.converter.model.options.kinds import (
+    Flag,
     StrPath,
     VerifyMode,
     path_of,
@@ -45,9 +47,6 @@ from trtsmith.options import (
     Telling,
     Torch,
 )
-
-if TYPE_CHECKING:
-    from trtsmith.converter.model.options.keywords import ConvertKeywords
 
 
 class EngineFile(TypedDict, total=False):
@@ -107,7 +106,7 @@ def convert(
     model: ModelLike,
     args: Example = None,
     kwargs: Mapping[str, Any] | None = None,
-    **options: Unpack[ConvertKeywords],
+    **options: Unpack[keywords.ConvertKeywords],
 ) -> Conversion:
     """Converts a model into a TensorRT engine with its plugin library and a manifest, and compares the results.
 

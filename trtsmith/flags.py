@@ -6,16 +6,8 @@ from argparse import Action, ArgumentParser, Namespace, _ActionsContainer
 from collections.abc import Mapping
 from typing import Any
 
-from trtsmith.converter.model.options.declared import (
-    Block,
-    Flag,
-    Option,
-    Options,
-    blocks_of,
-    options_of,
-    title_of,
-)
-from trtsmith.converter.model.options.kinds import Kind
+from trtsmith.converter.model.options.declared import Block, Option, Options, blocks_of, options_of, title_of
+from trtsmith.converter.model.options.kinds import Flag, Kind
 
 
 class NextProfile(Action):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
@@ -16,13 +16,11 @@ from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.prepare import LocateOptions, SearchForm, SearchSizes, locate_asked
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.options.declared import Flag, only, with_defaults
-from trtsmith.converter.model.options.kinds import StrPath, path_of
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import only, with_defaults
+from trtsmith.converter.model.options.kinds import Flag, StrPath, path_of
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.options import Operators, Page, Telling, Torch
-
-if TYPE_CHECKING:
-    from trtsmith.converter.model.options.keywords import LocateKeywords
 
 
 class Found(TypedDict, total=False):
@@ -64,7 +62,9 @@ def search_of(model: ModelSource, engine: Path | None, folder: Path | None, give
 
 @with_operators(SEARCHED)
 def locate(
-    model: StrPath | bytes | ModelProto, engine: StrPath | None = None, **options: Unpack[LocateKeywords]
+    model: StrPath | bytes | ModelProto,
+    engine: StrPath | None = None,
+    **options: Unpack[keywords.LocateKeywords],
 ) -> Located:
     """Finds the node that makes an engine's results differ from onnxruntime's.
 

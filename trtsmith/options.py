@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict
 
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
-from trtsmith.converter.model.options.declared import Flag
 from trtsmith.converter.model.options.kinds import (
     SPECS,
     VALUES,
+    Flag,
     Paths,
     Progress,
     Ranges,

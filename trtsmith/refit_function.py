@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from onnx import ModelProto
 from typing_extensions import Unpack
@@ -13,12 +13,10 @@ from trtsmith.converter.convert import refitting
 from trtsmith.converter.convert.refitting import RefitOptions, Refitted
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.options.declared import Flag, with_defaults
-from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.options import Operators, Replacing, Telling
-
-if TYPE_CHECKING:
-    from trtsmith.converter.model.options.keywords import RefitKeywords
 
 
 class RefittedFile(Replacing, total=False):
@@ -39,7 +37,9 @@ def refit_of(engine: Path, onnx: ModelSource, given: Any) -> RefitOptions:
 
 
 @with_operators(REFITTED)
-def refit(engine: StrPath, onnx: StrPath | ModelProto | bytes, **options: Unpack[RefitKeywords]) -> Refitted:
+def refit(
+    engine: StrPath, onnx: StrPath | ModelProto | bytes, **options: Unpack[keywords.RefitKeywords]
+) -> Refitted:
     """Gives an engine the weights of another ONNX model of the same structure, without a build. Needs a GPU.
 
     engine:  an engine of `convert` with `refit` or `strip_plan`, with the manifest beside it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
@@ -26,12 +26,10 @@ from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.converter.engine.build.build_request import BuilderOptions
-from trtsmith.converter.model.options.declared import Flag, only, with_defaults
-from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import only, with_defaults
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.options import Operators, Replacing, Shapes, Torch
-
-if TYPE_CHECKING:
-    from trtsmith.converter.model.options.keywords import RewriteKeywords
 
 
 class GraphFile(Replacing, total=False):
@@ -70,8 +68,14 @@ GRAPH = (
 
 
 def rewriting_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
-    precision = stage_options(PrecisionRequest, GRAPH, given)
-    return stage_options(ConvertOptions, GRAPH, given, model=model, output=output, precision=precision)
+    return stage_options(
+        ConvertOptions,
+        GRAPH,
+        given,
+        model=model,
+        output=output,
+        precision=stage_options(PrecisionRequest, GRAPH, given),
+    )
 
 
 @with_operators(GRAPH)
@@ -79,7 +83,7 @@ def rewrite(
     model: ModelLike,
     args: Example = None,
     kwargs: Mapping[str, Any] | None = None,
-    **options: Unpack[RewriteKeywords],
+    **options: Unpack[keywords.RewriteKeywords],
 ) -> Analysis:
     """Rewrites a model into TensorRT's graph, with plugin nodes, and writes it to a file if `output` names one.
 

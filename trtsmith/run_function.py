@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from typing_extensions import TypedDict, Unpack
@@ -14,10 +14,12 @@ from trtsmith.arguments import feeds_of, logged
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER, RunningOptions, RunRequest
-from trtsmith.converter.model.options.declared import Flag, with_defaults
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import with_defaults
 from trtsmith.converter.model.options.kinds import (
     NUMBER,
     Arrays,
+    Flag,
     SpecializationMode,
     StrPath,
     path_of,
@@ -26,9 +28,6 @@ from trtsmith.converter.model.options.kinds import (
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.own_files import CACHE
 from trtsmith.options import Replacing, Telling
-
-if TYPE_CHECKING:
-    from trtsmith.converter.model.options.keywords import RunKeywords
 
 
 class Run(TypedDict, total=False):
@@ -82,7 +81,7 @@ def check_cache(path: Path | None, others: Iterable[object], *, force: bool) -> 
 
 
 @checked_types(RUN)
-def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunKeywords]) -> dict[str, np.ndarray]:
+def run(engine: StrPath, inputs: Arrays, **options: Unpack[keywords.RunKeywords]) -> dict[str, np.ndarray]:
     """Runs an engine in a child process, and returns its outputs by name. A fault in a kernel ends only that process.
 
     engine:    its file, with the manifest beside it.

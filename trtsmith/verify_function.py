@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnx import ModelProto
 from typing_extensions import Unpack
@@ -12,6 +12,7 @@ from trtsmith import report_files
 from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.options import keywords
 from trtsmith.converter.model.options.declared import only, with_defaults
 from trtsmith.converter.model.options.kinds import (
     StrPath,
@@ -27,10 +28,6 @@ from trtsmith.converter.verify.verify_bundle import (
     verify_bundle,
 )
 from trtsmith.options import Operators, Page, Telling, Torch
-
-if TYPE_CHECKING:
-    from trtsmith.converter.model.options.keywords import VerifyKeywords
-
 
 VERIFICATION = (
     *(
@@ -57,7 +54,7 @@ def verification_of(model: ModelSource, engine: Path, given: Any) -> VerifyOptio
 
 @with_operators(VERIFICATION)
 def verify(
-    model: StrPath | bytes | ModelProto, engine: StrPath, **options: Unpack[VerifyKeywords]
+    model: StrPath | bytes | ModelProto, engine: StrPath, **options: Unpack[keywords.VerifyKeywords]
 ) -> Verdict:
     """Compares an engine's outputs, on this machine's GPU, with those of the original model in onnxruntime.
 

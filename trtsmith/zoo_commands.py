@@ -11,9 +11,7 @@ from trtsmith.bench_function import TIMED
 from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
-from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
-from trtsmith.converter.bench.timed_engine import graphs_of
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.deployment import SETTABLE, settings_of
@@ -77,9 +75,10 @@ def zoo_commands() -> ZooCommands:
         OptionCheck(tuple(name.replace("_", "-") for name in SETTABLE), settings_of),
     )
     of_bench = (
-        OptionCheck(("at",), lambda options: check_points(options.at)),
-        OptionCheck(("cuda-graph",), lambda options: graphs_of(options.cuda_graph)),
-        OptionCheck(("at", "shapes", "inputs"), _check_inputs),
+        OptionCheck(
+            ("at", "shapes", "inputs"),
+            lambda options: check_options(stage_options(BenchOptions, TIMED, options, target=Path(ENGINE))),
+        ),
     )
     convert = _parser_of("convert", CONVERSION)
     return ZooCommands(
@@ -110,10 +109,3 @@ def _check_references(options: argparse.Namespace) -> None:
     if whole and (options.expected is not None or len(whole) > 1):
         what, where = "the expected outputs are given twice", f"--reference {whole[-1]}"
         raise UsageError(what, where, "one of them", "remove the other one")
-
-
-def _check_inputs(options: argparse.Namespace) -> None:
-    shapes = shapes_of(options)
-    check_options(
-        BenchOptions(Path(ENGINE), shapes=shapes, at=check_points(options.at), inputs=options.inputs)
-    )

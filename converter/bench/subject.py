@@ -27,8 +27,7 @@ from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_sour
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import ARRAYS, NUMBER, SHAPES, WORDS, texts_of
+from trtsmith.converter.model.options.kinds import ARRAYS, NUMBER, SHAPES, WORDS, Flag, texts_of
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin import creators

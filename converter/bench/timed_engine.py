@@ -15,8 +15,7 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_in_child import answer_of, checked
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.option_values import check_values
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import DURATION, KINDS
+from trtsmith.converter.model.options.kinds import DURATION, KINDS, Flag
 from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 

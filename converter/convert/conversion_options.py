@@ -16,16 +16,12 @@ from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS, B
 from trtsmith.converter.model.arrays import named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
-from trtsmith.converter.model.options.declared import Flag
 from trtsmith.converter.model.options.gpu_names import DEVICES
-from trtsmith.converter.model.options.kinds import DEVICE
+from trtsmith.converter.model.options.kinds import DEVICE, Flag
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.verify.given import without_inputs
 from trtsmith.converter.verify.references import ExpectedOutputs, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances
-
-_AS_IT_IS = PrecisionRequest()
-_LOOKED_INTO = Refusals()
 
 MODES = ("auto", "graph", "engine")
 """auto: the engine too, if this machine's GPU is one of those that it was built for."""
@@ -104,8 +100,8 @@ class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptio
     values: dict[str, ShapeRange] = field(default_factory=dict)
     tolerances: Tolerances | None = None
     verify: str | None = "auto"
-    precision: PrecisionRequest = _AS_IT_IS
-    refusals: Refusals = _LOOKED_INTO
+    precision: PrecisionRequest = field(default_factory=PrecisionRequest)
+    refusals: Refusals = field(default_factory=Refusals)
     force: bool = False
 
     def __post_init__(self) -> None:

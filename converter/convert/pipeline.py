@@ -78,8 +78,6 @@ from trtsmith.converter.verify.references import (
 )
 from trtsmith.converter.verify.verdict import Verdict
 
-_AS_IT_IS = PrecisionRequest()
-
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
@@ -321,7 +319,9 @@ def analysis_of(options: ConvertOptions) -> Analysis | None:
     have to be exported again. TrtsmithError where it cannot be read or analysed."""
     if not isinstance(options.model, Path) or has_example(options.model):
         return None
-    return analyse(load_model(options.model), replace(analysis_options(options), precision=_AS_IT_IS))
+    return analyse(
+        load_model(options.model), replace(analysis_options(options), precision=PrecisionRequest())
+    )
 
 
 def _graph_facts(

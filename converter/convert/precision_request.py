@@ -10,8 +10,7 @@ from trtsmith.converter.engine.bundle.origin import EngineOrigin
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import KINDS
+from trtsmith.converter.model.options.kinds import KINDS, Flag
 from trtsmith.converter.rewrite.precision.formats import FORMATS, Format
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.rewrite.types import IoType

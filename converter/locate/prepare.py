@@ -35,8 +35,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import COUNT, KINDS, SHAPES, VALUES
+from trtsmith.converter.model.options.kinds import COUNT, KINDS, SHAPES, VALUES, Flag
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin.calls import KernelsByPlugin
@@ -52,11 +51,10 @@ from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
-from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
+from trtsmith.converter.verify.tolerances import Tolerances
 
 TENSORRT, KERNELS = "tensorrt", "kernels"
 KERNEL_TIMEOUT_S = 120.0
-NO_TOLERANCES = parse_tolerances()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +117,7 @@ class LocateOptions(SearchForm, SearchSizes, FreezingOptions, RunningOptions):
     feeds: Arrays | None = None
     frozen: Arrays | None = None
     folder: Path | None = None
-    tolerances: Tolerances = NO_TOLERANCES
+    tolerances: Tolerances = field(default_factory=Tolerances)
     force: bool = False
 
 

@@ -14,8 +14,7 @@ from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import ARRAYS, KINDS
+from trtsmith.converter.model.options.kinds import ARRAYS, KINDS, Flag
 from trtsmith.converter.model.user_function import (
     Function,
     UserFunction,

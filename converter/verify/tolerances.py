@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values, is_cost
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import COST, TEXTS, texts_of
+from trtsmith.converter.model.options.kinds import COST, TEXTS, Flag, texts_of
 from trtsmith.converter.model.options.kinds import KINDS as OPTION_KINDS
 from trtsmith.importers.problem import Problem
 

@@ -26,8 +26,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_seconds
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import ARRAYS, KINDS, SHAPES
+from trtsmith.converter.model.options.kinds import ARRAYS, KINDS, SHAPES, Flag
 from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.rewrite.types import IoType

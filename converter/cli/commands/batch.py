@@ -25,8 +25,7 @@ from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.cli.reports.batch_lines import summary
 from trtsmith.converter.engine.build.flavour import installed_flavours
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.converter.model.output_file import check_report, write_text
 from trtsmith.converter.model.own_files import PAGE
 from trtsmith.flags import add_options

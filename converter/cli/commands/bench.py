@@ -16,8 +16,7 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.flags import add_options
 from trtsmith.options import operator_words
 from trtsmith.report_files import WrittenFiles

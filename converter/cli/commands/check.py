@@ -16,8 +16,7 @@ from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.rewrite.engine.records import by_sentence, said_once

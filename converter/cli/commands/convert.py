@@ -20,8 +20,7 @@ from trtsmith.converter.convert.pipeline import Conversion, convert
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_OK
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.flags import add_model, add_options
 from trtsmith.report_files import WrittenFiles
 

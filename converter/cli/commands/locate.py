@@ -15,8 +15,7 @@ from trtsmith.converter.locate.found import AGREE
 from trtsmith.converter.locate.prepare import locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import StrPath
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.flags import add_options
 from trtsmith.locate_function import SEARCHED, search_of
 from trtsmith.report_files import WrittenFiles

@@ -14,8 +14,7 @@ from trtsmith.converter.cli.parsing.command_parser import common_options
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import References, StrPath
+from trtsmith.converter.model.options.kinds import Flag, References, StrPath
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import CheckResult, ModelCases

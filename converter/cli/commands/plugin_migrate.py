@@ -13,8 +13,7 @@ from typing import Annotated, Any
 from trtsmith.converter.cli.commands.op_new import examples
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.model.errors import EXIT_OK, ConversionError, UsageError
-from trtsmith.converter.model.options.declared import Flag
-from trtsmith.converter.model.options.kinds import Ranges, StrPath, positive_seconds
+from trtsmith.converter.model.options.kinds import Flag, Ranges, StrPath, positive_seconds
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.creators import list_creators

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from trtsmith.converter.model.options.declared import IN_PYTHON, Flag
-from trtsmith.converter.model.options.kinds import FLAVOUR, NUMBER, TARGETS
+from trtsmith.converter.model.options.kinds import FLAVOUR, IN_PYTHON, NUMBER, TARGETS, Flag
 from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.importers.fields import FieldValue
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from trtsmith.converter.engine.build.flavour import Flavour
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.declared import Flag, Group, Option
-from trtsmith.converter.model.options.kinds import NUMBER, SWITCH, TEXT, TEXTS, Kind
+from trtsmith.converter.model.options.declared import Group, Option
+from trtsmith.converter.model.options.kinds import NUMBER, SWITCH, TEXT, TEXTS, Flag, Kind
 from trtsmith.importers.problem import Problem
 
 _POOLS = {

@@ -19,39 +19,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from trtsmith.converter.model.options.kinds import Kind, kind_of
-
-
-class Flag:
-    """The command-line form of an option, as far as it does not follow from its kind.
-
-    help:    {} in it is what the command says of the option.
-    common:  whether the short help of a command with many flags shows it; --help-all shows all.
-    default: None: that of the kind, or of the dataclass's field.
-    alone:   a name that flags share of which a command line may have one.
-    kind:    None: that of the annotation. keyword: the option's name, where the field has another.
-    more:    arguments of argparse's add_argument, in the place of those that the kind asks for.
-    """
-
-    def __init__(
-        self,
-        help: str,
-        metavar: str = "",
-        *names: str,
-        default: Any = None,
-        alone: str = "",
-        common: bool = False,
-        kind: Kind | None = None,
-        keyword: str = "",
-        **more: Any,
-    ) -> None:
-        self.names, self.default, self.alone, self.common = names, default, alone, common
-        self.kind, self.keyword = kind, keyword
-        self.arguments = {"help": help, **({"metavar": metavar} if metavar else {}), **more}
-
-
-IN_PYTHON = Flag("")
-"""Of an option that the command line does not have."""
+from trtsmith.converter.model.options.kinds import IN_PYTHON, Flag, Kind, kind_of
 
 
 @dataclass(frozen=True)
@@ -170,8 +138,3 @@ def _of_dataclass(block: type) -> Iterator[Option]:
 def with_defaults(options: Options, values: Mapping[str, Any]) -> SimpleNamespace:
     """All options of a command, as the command line has them: those of `values`, and the defaults of the others."""
     return SimpleNamespace(**{option.name: option.default for option in options_of(options)} | dict(values))
-
-
-def keywords(options: Options, values: object) -> dict[str, Any]:
-    """The options of a command out of all that its command line says."""
-    return {option.name: getattr(values, option.name) for option in options_of(options)}

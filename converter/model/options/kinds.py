@@ -1,6 +1,6 @@
 """Kinds of options: how the command line, Python and a zoo give a value, and the words for what was expected.
 
-A Kind says all of this in one place. An option's kind follows from its annotation (KINDS), or its declaration names one.
+A Kind says all of this in one place. An option's kind follows from its annotation (KINDS), or its Flag names one.
 Imports neither numpy nor onnx at once: `trtsmith --help` and `doctor` need flags, and work where they are missing.
 """
 
@@ -76,6 +76,38 @@ class Kind:
     named: str = ""
     npz: bool = False
     sizes: str = ""
+
+
+class Flag:
+    """The command-line form of an option, as far as it does not follow from its kind.
+
+    help:    {} in it is what the command says of the option.
+    common:  whether the short help of a command with many flags shows it; --help-all shows all.
+    default: None: that of the kind, or of the dataclass's field.
+    alone:   a name that flags share of which a command line may have one.
+    kind:    None: that of the annotation. keyword: the option's name, where the field has another.
+    more:    arguments of argparse's add_argument, in the place of those that the kind asks for.
+    """
+
+    def __init__(
+        self,
+        help: str,
+        metavar: str = "",
+        *names: str,
+        default: Any = None,
+        alone: str = "",
+        common: bool = False,
+        kind: Kind | None = None,
+        keyword: str = "",
+        **more: Any,
+    ) -> None:
+        self.names, self.default, self.alone, self.common = names, default, alone, common
+        self.kind, self.keyword = kind, keyword
+        self.arguments = {"help": help, **({"metavar": metavar} if metavar else {}), **more}
+
+
+IN_PYTHON = Flag("")
+"""Of an option that the command line does not have."""
 
 
 def _number(read: Callable[[str], Any], allowed: Callable[[object], bool]) -> Callable[[str], Any]:
