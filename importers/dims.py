@@ -23,7 +23,7 @@ class Unknown:
 
 
 def smaller(one: Any, other: Any) -> Any:
-    """The smaller of two dimensions. One that stands for a number is no int: it knows what is smaller itself."""
+    """The smaller of two dimensions. Symbolic dimensions compare themselves."""
     return min(one, other) if isinstance(one, int) else one.smaller(other)
 
 

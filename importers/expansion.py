@@ -25,7 +25,7 @@ EXPANDED_DOMAIN = f"{PLUGIN_NAMESPACE}.expanded"
 
 
 class ExpansionError(LookupError):
-    """An expansion that cannot be written. expected, fix: as in a Problem."""
+    """An impossible expansion. expected, fix: as in a Problem."""
 
     def __init__(self, what: str, expected: str, fix: str) -> None:
         super().__init__(what)
@@ -90,7 +90,7 @@ def _too_many(what: str) -> ExpansionError:
 
 
 def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.ModelProto:
-    """A copy of the model in which every plugin node of ours is made of standard operators.
+    """A copy of the model with every trtsmith plugin node expanded into standard operators.
 
     dtypes: element type by value name (at least of the plugin nodes' first inputs); float32 where unknown.
     Nodes of other domains stay as they are. ExpansionError: the model's opset is older than expansions can be written in,

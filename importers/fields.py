@@ -42,7 +42,7 @@ def plugin_attributes(op: OpDef, fields: Fields) -> dict[str, Any]:
 
 
 def plugin_fields(op: OpDef, fields: Fields) -> tuple[FieldValue, ...]:
-    """The PluginFieldCollection with which the creator makes the same plugin."""
+    """The PluginFieldCollection that makes the same plugin."""
     rendered = []
     for f in op.fields:
         value = fields[f.name]

@@ -34,7 +34,7 @@ def wide(array: np.ndarray) -> np.ndarray:
 def run_body(
     body: str, opset: int, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """What onnx's own evaluator makes of a body in float64: of its constants and casts, too. Raises what that raises.
+    """Evaluates a body with onnx's reference evaluator in float64, including constants and casts.
 
     inputs: by name. outputs: their names.
     """

@@ -64,7 +64,7 @@ class ForeignNode:
 
 @dataclass(frozen=True)
 class Lowered:
-    """What replaces the node: nodes in order, the plugin node among them, and notes on what the user should know."""
+    """The replacement of a node: nodes in order, including the plugin node, and notes for the user."""
 
     op: OpDef
     alias: Alias
@@ -75,7 +75,7 @@ class Lowered:
 
 
 def lower(node: ForeignNode, opset: int) -> Lowered | Refusal | None:
-    """What the node becomes; a refusal with the reason; or None if no operator has such an alias.
+    """Lowers a foreign node; a Refusal with the reason, or None if no operator has such an alias.
 
     opset: version of the node's domain that the model imports.
     """

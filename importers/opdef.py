@@ -356,6 +356,12 @@ class OpDef:
     by_expansion: bool = False
     expansion_opset: int = 11
 
+    def __repr__(self) -> str:
+        ports = [", ".join(port.name for port in ports) for ports in (self.inputs, self.outputs)]
+        return (
+            f"<OpDef {self.name} version {self.version}: {' -> '.join(ports)}; {len(self.aliases)} aliases>"
+        )
+
     def field(self, name: str) -> Field:
         return next(field for field in self.fields if field.name == name)
 

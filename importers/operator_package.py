@@ -10,7 +10,7 @@ from trtsmith.importers.opdef import OpDef
 
 @dataclass(frozen=True, eq=False)
 class OperatorPackage:
-    """The operators of a module of the user's, which count as ours do where the package is in force (registry.using).
+    """The operators of a user's module, equal to trtsmith's own while the package is active (registry.using).
 
     name:      who brings them, for messages: "--ops voxels.py", "entry point mycompany (mycompany.operators)".
     operators: in the order of the module's OPERATORS.

@@ -20,6 +20,7 @@ from docpages import (  # noqa: E402
     command_line,
     deployment,
     evidence,
+    figures,
     gpu_networks,
     house,
     judge_figures,
@@ -39,9 +40,12 @@ from docpages import (  # noqa: E402
 from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
-    "README.md": {"figures": evidence.figures},
-    "docs/index.md": {"figures": evidence.figures},
     "converter/model/options/keywords.pyi": {"": keywords.stub},
+    "README.md": {"figures": figures.figures},
+    "docs/index.md": {"figures": figures.figures},
+    "docs/guides/yolo.md": {"yolo verdicts": figures.verdicts_of("ultralytics")},
+    "docs/guides/detr.md": {"detr verdicts": figures.verdicts_of("transformers", "DETR|YOLOS|D-FINE")},
+    "docs/guides/classifier.md": {"timm verdicts": figures.verdicts_of("timm")},
     "docs/guides/deploy.md": {"builder's options": deployment.options},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
     "docs/reference/cli.md": {"command line": command_line.command_line},
@@ -61,7 +65,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     },
     "docs/reference/all-messages.md": {"all messages": messages.all_messages},
     "docs/maintainers/architecture.md": {"phases": rewriting.phases, "budget": house.budget},
-    "docs/evidence/index.md": {"figures": evidence.figures},
+    "docs/evidence/index.md": {"figures": figures.figures},
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
@@ -78,11 +82,8 @@ DOCUMENTS: Mapping[str, Parts] = {
         "real models": real_networks.real_networks,
         "real engines": real_networks.real_engines,
     },
-    "docs/evidence/popular-networks.md": {
-        "popular networks": popular_tables.popular_networks,
-        "popular programs": popular_tables.popular_programs,
-        "popular networks on a GPU": popular_tables.popular_engines,
-    },
+    "docs/evidence/popular-networks.md": {"popular networks": popular_tables.popular_networks},
+    **popular_tables.pages(),
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
         "seconds of conversions": evidence.conversion_seconds,

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["tests.selection"]
+
 NO_GPU = "no NVIDIA GPU here"
 SKIPPED = "skipped for want of a GPU"
 """A property of reports: under pytest-xdist they are made in one process and counted in another."""

@@ -93,9 +93,7 @@ unheard = logged(None)
 """The progress of a call that takes none."""
 
 
-def model_of(
-    model: ModelLike, args: Example, kwargs: Mapping[str, Any] | None, given: SimpleNamespace
-) -> GivenModel:
+def model_of(model: ModelLike, args: Example, kwargs: Any, given: SimpleNamespace) -> GivenModel:
     """What the model is: a file, bytes of one, or something of PyTorch's with its example."""
     example = None if isinstance(args, (str, os.PathLike)) else args
     of_torch = {"args": example, "kwargs": kwargs, "dynamic_shapes": given.dynamic_shapes}
@@ -108,6 +106,14 @@ def model_of(
         _refuse(NAME, of_torch | {"save_onnx": given.save_onnx})
         data = _serialised(model) if isinstance(model, onnx.ModelProto) else bytes(model)
         return ModelBytes(data, path_of(given.data_folder))
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        fix = (
+            f"output={os.fspath(kwargs)!r}"
+            if isinstance(kwargs, (str, os.PathLike))
+            else "kwargs={'mask': mask}"
+        )
+        what = f"{kwargs!r} is given for the module's arguments by name"
+        raise UsageError(what, "kwargs, the third argument", "a dict of values by name", fix)
     translations = given.custom_translation_table or {}
     return TorchModule(
         model, example, kwargs or {}, given.dynamic_shapes, translations, path_of(given.save_onnx)

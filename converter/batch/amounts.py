@@ -31,17 +31,17 @@ AGE = "days, as 30 or 0.5, or with a unit: 12h, 45m, 30d, 4w"
 
 
 def parse_size(text: str) -> int:
-    """Bytes. ValueError for what is no size."""
+    """A size in bytes. Raises ValueError for other text."""
     return int(bytes_of(text))
 
 
 def bytes_of(text: str) -> float:
-    """The same, not rounded."""
+    """The size as a float, without rounding."""
     return _amount(text, _SIZES, SIZE)
 
 
 def parse_age(text: str) -> float:
-    """Seconds. ValueError for what is no age."""
+    """An age in seconds. Raises ValueError for other text."""
     return _amount(text, _AGES, AGE)
 
 

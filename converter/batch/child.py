@@ -66,7 +66,7 @@ class LimitReached(Enum):
 
 
 class ProcessWatch:
-    """Looks at processes and all that descend from them, from a thread of its own, in a with statement.
+    """Watches processes and their descendants from a thread, as a context manager.
 
     roots:      gives the processes that are watched; they may come late.
     memory_mib: the most that they may take together, of what is resident; None: no limit.
@@ -111,7 +111,7 @@ class ProcessWatch:
             _kill([*self._seen.values(), *_marked(self._mark, self._roots())])
 
     def stop(self) -> None:
-        """End them, because somebody asked for it."""
+        """Ends the processes on request."""
         with self._lock:
             self.reached = self.reached or LimitReached.ASKED
             self._look()
@@ -195,7 +195,7 @@ _LAST_WORDS = 2000
 
 @dataclass(frozen=True)
 class ChildSetup:
-    """What is the same for all children of a batch.
+    """Settings that all child processes of a batch share.
 
     worker: the module that does the work, by its name: the command line is above this package. paths: folders in which
     Python finds it. cwd: the folder in which modules are found that tasks name; None: none.
@@ -207,7 +207,7 @@ class ChildSetup:
 
 
 class TaskRunner:
-    """Runs tasks, in a with statement: at its end no process of it is left, and no file but what it has given away.
+    """Runs tasks, as a context manager: at the end its processes are gone, and its files unless they were handed over.
 
     folder: an existing folder in which everything is that a task writes, temporary files too. Results are handed out as
         folders in it, so that who takes them moves them where they belong.
@@ -260,14 +260,14 @@ class TaskRunner:
                 folder.rmdir()
 
     def stop(self) -> None:
-        """End the task that runs, and every later one, as cancelled."""
+        """Ends the running task, and marks it and later ones as cancelled."""
         with self._lock:
             self._stopped = True
             if self._watch is not None:
                 self._watch.stop()
 
     def run(self, task: BatchTask, listener: Listener) -> TaskEnd:
-        """Do a task. Raises nothing: what goes wrong is in the record."""
+        """Runs a task. Raises nothing: failures are in the record."""
         began, started = datetime.now(timezone.utc), time.monotonic()
         mark = f"TMPDIR={self._temporary}"
         watch = ProcessWatch(self._pool.processes, task.needs.memory_mib, task.needs.timeout_s, mark)
@@ -351,7 +351,7 @@ def _files(folder: Path) -> dict[str, FileFacts]:
 
 
 def with_text(value: Any, old: str, new: str) -> Any:
-    """Plain data with `new` in the place of `old` in every text, keys too."""
+    """Replaces `old` by `new` in every string and key of plain data."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, Mapping):

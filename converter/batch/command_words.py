@@ -35,7 +35,7 @@ def canonical_words(words: Sequence[str], path_name: PathName) -> list[list[str]
 
 
 def last_value(words: Sequence[str], flag: str, default: str) -> str:
-    """The value that argparse would take for an option that has one."""
+    """The value that argparse would use for an option."""
     return next((o[1] for o in reversed(list(_options(words))) if o[0] == flag and len(o) > 1), default)
 
 
@@ -44,7 +44,7 @@ def has_option(words: Sequence[str], flag: str) -> bool:
 
 
 def renamed_paths(words: Sequence[str], path_name: PathName) -> list[str]:
-    """The words as they are, but for the names of paths in the place of these."""
+    """The words with these paths replaced."""
     return [_renamed(word, path_name) for word in words]
 
 
@@ -74,7 +74,7 @@ def _options(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def below(folder: Path, files: Sequence[Path]) -> list[Path]:
-    """The files that lie in the folder, at any depth."""
+    """All files in the folder, at any depth."""
     return [file for file in files if folder in file.parents]
 
 
@@ -93,7 +93,7 @@ class GpuDemand:
 
 
 def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
-    """None for a task that needs none: it sees none then, wherever it runs.
+    """The GPU that a task needs; None hides all GPUs from it.
 
     Engines of TensorRT are built on the GPU that they are for; comparing and timing an engine needs one that runs it.
     flavours: those that machines without a GPU have: there --flavour auto is TensorRT-RTX if it is there, and --verify

@@ -107,7 +107,7 @@ class BatchRequest:
                 )
 
     def chosen(self) -> list[BatchTask]:
-        """The tasks to do."""
+        """The tasks that the request selects."""
         return [t for t in self.tasks if not self.only or any(_matches(t, one) for one in self.only)]
 
 
@@ -134,7 +134,7 @@ class BatchResult:
 
     @property
     def passed(self) -> bool:
-        """Whether there is an engine of each task that nothing speaks against."""
+        """Whether every task has an engine that passed."""
         return self.exit_code == EXIT_OK
 
     @property
@@ -151,27 +151,27 @@ class BatchResult:
         return EXIT_DISAGREE if TaskStatus.DISAGREE in others else EXIT_NOT_COMPARED
 
     def records(self) -> Iterator[TaskRecord]:
-        """The record of each task that has ended, read from its folder one after another: they can be large."""
+        """Reads the records of finished tasks one at a time, since they can be large."""
         for name, status in self.statuses.items():
             if status is not TaskStatus.CANCELLED:
                 yield TaskRecord.from_json((self.folder / name / RECORD).read_bytes())
 
 
 class BatchListener(Protocol):
-    """Is told what happens, in the thread that drives the batch."""
+    """Receives events, in the thread that drives the batch."""
 
     def planned(self, total: int) -> None:
-        """So many tasks there are."""
+        """Announces the number of tasks."""
 
     def event(self, event: Event) -> None:
         """An event of a running task."""
 
     def ended(self, record: TaskRecord, source: str) -> None:
-        """A task has ended, and its folder is there, unless it was cancelled. source: run, cache or kept."""
+        """A task has ended; its folder exists unless it was cancelled. source: run, cache or kept."""
 
 
 def run_batch(request: BatchRequest, listener: BatchListener, warn: Callable[[str], None]) -> BatchResult:
-    """Do all tasks. A signal ends it in order; so does whatever else, and a second call does what is left.
+    """Runs all tasks. Signals and errors stop it cleanly; a second call does the rest.
 
     warn: gets the cache's warnings, each in four parts. UsageError where the folder cannot be written or is in use, and
     where no task can be done, such as without the cluster.
@@ -257,7 +257,7 @@ class _BatchRun:
         return BatchResult(self._output.folder, statuses, sources, took, self._interrupts.heard)
 
     def cancel_rest(self) -> None:
-        """Say of each task that has not ended why."""
+        """Marks unfinished tasks as cancelled, with the reason."""
         for task in self._tasks:
             if task.name not in self._ends:
                 if self._interrupts.heard:
@@ -270,7 +270,7 @@ class _BatchRun:
                     self._note(record, RUN)
 
     def write(self) -> None:
-        """Write the pages of the present results. OSError where they cannot be written."""
+        """Writes the pages of the results so far. Raises OSError."""
         started = time.monotonic()
         planned = len(self._rows.keys() | {task.name for task in self._tasks})
         write_rows(
@@ -406,7 +406,9 @@ class _Interrupts:
             signal.signal(number, handler)
 
     def then(self, stop: Callable[[], None] | None) -> None:
-        """What is done when a signal comes, at once if one has come; it may be called within any line of Python."""
+        """Registers a call for the next signal, made at once if one has arrived. It may run at any Python
+        instruction.
+        """
         self._then = stop
         if self.heard and stop is not None:
             stop()

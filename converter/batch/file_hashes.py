@@ -21,7 +21,7 @@ FileState = tuple[int, ...]
 
 
 def open_regular(path: Path) -> int:
-    """Open a regular file for reading, without blocking. OSError for a link, pipe, device or folder."""
+    """Opens a regular file without blocking. Raises OSError for links, pipes, devices and folders."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -42,14 +42,14 @@ def hash_file(path: Path) -> tuple[str, os.stat_result]:
 
 
 class FileHashes:
-    """The SHA-256 of files as they were when they were first asked for."""
+    """SHA-256 of files, as they were at the first request."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[str, FileState]] = {}
         self._digests: dict[FileState, str] = {}  # links to one file, as of a plugin library, are read once
 
     def read(self, paths: Iterable[Path]) -> None:
-        """Hash those that are not known yet, in threads. One that cannot be read stays unknown."""
+        """Hashes files not yet known, in threads. Unreadable ones stay unknown."""
         missing = [path for path in dict.fromkeys(paths) if path not in self._known]
         if not missing:
             return
@@ -60,21 +60,21 @@ class FileHashes:
         self._known |= {path: one for path, one in found.items() if one is not None}
 
     def of(self, path: Path) -> str:
-        """In hexadecimal. OSError for a file that cannot be read, or that changes all the time."""
+        """The hash in hexadecimal. Raises OSError for files that are unreadable or keep changing."""
         self.read([path] if path not in self._known else ())
         if path not in self._known:
             raise OSError(errno.EIO, "it cannot be hashed", str(path))
         return self._known[path][0]
 
     def unchanged(self, paths: Iterable[Path]) -> bool:
-        """Whether all of them are known, and are still as they were: the same file, size and times."""
+        """Whether all files are known and unchanged: the same inode, size and times."""
         asked = [*paths]
         return all(path in self._known for path in asked) and not changed(
             {path: self._known[path][1] for path in asked}
         )
 
     def states(self) -> dict[Path, FileState]:
-        """The files that are known, as they were."""
+        """States of the known files when they were hashed."""
         return {path: state for path, (_, state) in self._known.items()}
 
     def _hashed(self, path: Path) -> tuple[str, FileState] | None:
@@ -90,7 +90,7 @@ class FileHashes:
 
 
 def changed(states: Mapping[Path, FileState]) -> list[Path]:
-    """The files that are not as they were."""
+    """The files that have changed."""
     found = []
     for path, state in states.items():
         try:

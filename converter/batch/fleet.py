@@ -82,14 +82,15 @@ class ClusterNode:
         return next((kind for _, _, kind in kinds), "")
 
     def has(self, asked: Mapping[str, Any]) -> bool:
-        """Whether it could run a task with these options of Ray if it had nothing else to do."""
+        """Whether the idle machine could run a task with these Ray options."""
         names = {"num_cpus": "CPU", "memory": "memory", "num_gpus": "GPU"}
         enough = all(self.resources.get(name, 0) >= asked.get(option, 0) for option, name in names.items())
         return enough and asked.get("accelerator_type", self.accelerator) == self.accelerator
 
 
 class RayExecutor:
-    """A TaskExecutor. Entering it raises UsageError for no Ray, no cluster, and machines that are not like this one.
+    """A TaskExecutor on Ray. Entering it raises UsageError without Ray or a cluster, or if its machines differ from this
+    one.
 
     on:     "local", "auto" or HOST:PORT, see RayConnection. jobs: cores of a Ray that is started; None: all.
     folder: an existing one, in which results are made as folders. hashes: of files, where the caller has some.
@@ -377,7 +378,7 @@ class _Running:
 
 @dataclass(frozen=True)
 class Unfit:
-    """What a machine says that came later and is not like the others. node: Ray's name of it."""
+    """Why a machine that joined later differs from the others. node: its name in Ray."""
 
     node: str
     problems: tuple[Problem, ...]
@@ -434,7 +435,7 @@ def _unusable(task: BatchTask, error: OSError) -> Problem:
 
 
 def facts_of_node() -> MachineFacts:
-    """Facts about the machine on which this runs."""
+    """Facts about this machine."""
     return _facts_of_process()
 
 

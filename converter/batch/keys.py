@@ -47,7 +47,7 @@ class Keys:
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
     def unchanged(self, task: BatchTask) -> bool:
-        """Whether the task's files are as they were when its key was made: to be asked before its result is kept."""
+        """Whether the task's files are unchanged since its key was made; to check before its result is stored."""
         return self._hashes.unchanged(task.files)
 
 
@@ -94,7 +94,7 @@ def _with_names(files: Sequence[Path], folder: Path) -> Iterator[tuple[str, Path
 
 
 def facts_of_key(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:
-    """The facts of a machine that matter to a key; None if one is unknown."""
+    """The machine's facts that enter a key; None if one is unknown."""
     built = last_value(task.words, "--flavour", "auto")
     bench = task.bench or ()
     asked = {built, last_value(bench, "--flavour", built)}  # auto of bench is what the engine was built with

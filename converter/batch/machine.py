@@ -63,7 +63,7 @@ _LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """What a machine brings to a conversion.
+    """Facts of a machine on which a conversion depends.
 
     versions:  by package, "" for one that is not installed; trtsmith's own too.
     flavours:  versions of the installed TensorRTs, by "tensorrt" and "tensorrt_rtx"; "" if unknown.
@@ -203,7 +203,7 @@ def _digest(files: Iterable[tuple[str, Path]], hashes: FileHashes) -> str:
 
 
 def machine_problems(here: MachineFacts, machines: Mapping[str, MachineFacts]) -> list[Problem]:
-    """All that keeps machines, by their names, from doing one batch: a result must not depend on where it was made."""
+    """Differences between machines, by name, that would make results depend on where they are made."""
     problems = []
     for name, there in machines.items():
         parts = (

@@ -29,7 +29,7 @@ LOCK = ".lock"
 
 
 class OutputFolder:
-    """DIR, which is made, and is this process's alone in a with statement. tasks: that may be written there.
+    """The output folder, locked for this process, as a context manager. tasks: that may be written there.
 
     scratch: a folder in the same file system for what is being done.
 
@@ -67,14 +67,14 @@ class OutputFolder:
         os.close(self._lock)
 
     def read(self, name: str) -> TaskRecord | None:
-        """The record of a task that was done before; None for anything else."""
+        """The record of a finished task; None if there is no valid one."""
         try:
             return TaskRecord.from_json((self.folder / name / RECORD).read_bytes())
         except (OSError, ValueError):
             return None
 
     def is_whole(self, record: TaskRecord, hashes: FileHashes) -> bool:
-        """Whether the files of a record are there as they were written."""
+        """Whether the record's files exist with their recorded contents."""
         folder = self.folder / record.name
         try:
             return all(hashes.of(folder / name) == facts.sha256 for name, facts in record.files.items())
@@ -86,7 +86,7 @@ class OutputFolder:
         return self.scratch / f"new-{next(self._numbers)}"
 
     def publish(self, record: TaskRecord, made: Path | None) -> None:
-        """Put a task's folder, with the record, in the place of an older one, or of its variants that there were.
+        """Publishes a task's folder with its record, replacing an older one or its former variants.
 
         made: is moved there, from the scratch folder; None: without files.
 
@@ -163,7 +163,7 @@ def _text(record: TaskRecord) -> str:
 
 
 def cannot_write(folder: Path, error: OSError) -> UsageError:
-    """What is said where the folder of a batch fails."""
+    """The error for an unusable output folder."""
     what = f"the folder of the batch cannot be written: {error.strerror or error}"
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name)  # a rename has both
     where = f"-o {folder}" + (f": {names}" if names else "")

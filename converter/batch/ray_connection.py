@@ -92,7 +92,7 @@ print("\\n" + json.dumps(said))
 
 
 class RayConnection:
-    """This process as a driver of Ray, in a with statement. What was started for it is ended; a cluster stays as it was.
+    """Connects this process to Ray, as a context manager. Ray that it started is stopped; a cluster keeps running.
 
     on:   "local", "auto" for the cluster of which this machine is a node, or the HOST:PORT of a cluster's head.
     cpus: cores of a Ray that is started; None: all.

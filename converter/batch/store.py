@@ -69,11 +69,11 @@ def blob_path(cache: Path, sha256: str) -> Path:
 
 
 class DamagedBlob(Exception):  # noqa: N818  what is found, and mended by doing the work again
-    """A blob that is no file, or whose bytes do not have the hash in its name. The text says which."""
+    """A blob that is not a file, or whose content does not match the hash in its name."""
 
 
 class Store:
-    """Any number of processes may use one folder at once. It is made when something is added.
+    """The cache of one folder. Several processes may use it at once. The folder is made on the first write.
 
     warn: gets each warning in four parts, and those about the folder as a whole once.
     """
@@ -84,7 +84,7 @@ class Store:
         self._said: set[object] = set()
 
     def find(self, key: str) -> TaskRecord | None:
-        """The record of that key, with the name that its task had then; None without one whose files are there."""
+        """The record of a key with its task's name at that time; None if it or a file of it is missing."""
         try:
             with _index(self.folder) as index:
                 row = index.execute("SELECT record FROM entries WHERE key = ?", (key,)).fetchone()
@@ -269,7 +269,7 @@ def temporary_path(cache: Path) -> Path:
 
 
 def discard(path: Path) -> None:
-    """Remove what lies at a name of the cache, a folder too. OSError where that fails; it may be gone already."""
+    """Removes a file or folder of the cache, if it exists. Raises OSError."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -344,8 +344,7 @@ def _blobs(cache: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class PruneOrder:
-    """What to remove, beside the unusable: entries that are damaged or lack files, files of no entry, and temporary files
-    that were left behind.
+    """What to remove besides damaged or incomplete entries, unreferenced files and left temporary files.
 
     larger_than: this many bytes may stay; the most recently used go last.
     older_than_s: entries unused for this many seconds go.
@@ -363,7 +362,9 @@ class PruneOrder:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What went, or would go. bytes: of blobs and entries that went; damaged: blobs and entries that were so."""
+    """What `cache prune` removed, or would remove. bytes: of removed blobs and entries; damaged: how many of them were
+    damaged.
+    """
 
     entries: int
     blobs: int
@@ -376,7 +377,7 @@ class Pruned:
 
 
 def prune(cache: Path, order: PruneOrder, now: float | None = None) -> Pruned:
-    """Do it. now: seconds since 1970.
+    """Prunes the cache. now: seconds since 1970.
 
     Nobody adds an entry meanwhile; who takes a file out finds it whole, or a miss. OSError for a folder that cannot be read.
     """

@@ -26,7 +26,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Needs:
-    """What a task takes of a machine while it runs.
+    """Resources that a task occupies while it runs.
 
     cpus:       cores.
     memory_mib: of all its processes together; the task ends where they take more. None: no limit.
@@ -68,7 +68,7 @@ class BatchTask:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The command line that does the same by hand."""
+        """The equivalent command line."""
         return ("trtsmith", "convert", self.source, "-o", ENGINE, *self.words)
 
 
@@ -99,12 +99,12 @@ class TaskStatus(str, Enum):
 
     @property
     def passed(self) -> bool:
-        """Whether there is an engine that nothing speaks against."""
+        """Whether there is an engine that passed."""
         return self in (TaskStatus.AGREE, TaskStatus.CONVERTED)
 
     @property
     def settled(self) -> bool:
-        """Whether the same task would end the same way again: it is kept, cached, and not done again."""
+        """Whether the outcome is reproducible, so that it is kept, cached and not run again."""
         return self.passed or self in (TaskStatus.DISAGREE, TaskStatus.NOT_COMPARED, TaskStatus.REFUSED)
 
 
@@ -161,7 +161,7 @@ class TaskRecord:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> TaskRecord:
-        """The record in a text, which anybody may have written. Raises ValueError for anything else.
+        """Parses a record from untrusted text. Raises ValueError.
 
         The standard parser takes names that are not UTF-8, which msgspec's own does not.
         """
@@ -177,8 +177,7 @@ class TaskRecord:
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """A task that has ended. folder: on this machine, with all files of the record, or None where it left none; whoever
-    takes it removes it, or moves its files away."""
+    """A finished task. folder: its files on this machine, or None; the receiver removes it or moves the files away."""
 
     task: BatchTask
     record: TaskRecord
@@ -201,28 +200,29 @@ Listener = Callable[[Event], None]
 
 
 class TaskExecutor(Protocol):
-    """Runs tasks, in a with statement: at its end nothing of it runs any more, whatever happened."""
+    """Runs tasks, as a context manager: at the end nothing of it is left running."""
 
     def __enter__(self) -> TaskExecutor: ...
 
     def __exit__(self, *error: object) -> None: ...
 
     def machine_of(self, task: BatchTask) -> MachineFacts | None:
-        """The machine that a task is run on, for its key; None where that is not known. It may be asked before `run`."""
+        """The machine that a task will run on, for its key; None if unknown. May be called before `run`."""
 
     def stop(self) -> None:
-        """Begin no further task, and end those that run as cancelled: `run` gives them, and ends. A signal handler or
-        another thread may call it while `run` is at work."""
+        """Starts no further tasks and cancels running ones, which `run` then yields before it ends. Safe to call from a
+        signal handler or another thread.
+        """
 
     def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
-        """Yield each task once, as it ends, in any order; may be called again afterwards.
+        """Yields each task once, as it finishes. May be called again afterwards.
 
         A task that cannot be done is a record that says so; UsageError where no task can be done, such as without the
         cluster."""
 
 
 def record_of(task: BatchTask, status: TaskStatus, *problems: Problem, attempts: int = 1) -> TaskRecord:
-    """The record of a task that no process had: cancelled before, lost, or impossible where it should run."""
+    """The record of a task that never ran: cancelled, lost, or impossible on its machine."""
     return TaskRecord(
         name=task.name,
         model=task.model,
@@ -245,6 +245,6 @@ def cancelled(task: BatchTask) -> Problem:
 
 
 def is_below(name: str) -> bool:
-    """Whether a path leads to something in the folder that it is relative to."""
+    """Whether a relative path stays inside its folder."""
     parts = PurePosixPath(name).parts
     return bool(parts) and "/" not in parts and ".." not in parts and "\0" not in name

@@ -29,7 +29,7 @@ PRECISION = "tf32"
 
 @dataclass(frozen=True)
 class ExpectedOutputs:
-    """What outputs for one set of inputs may be. baseline: None where nothing is compared."""
+    """Expected outputs for one set of inputs. baseline: None if nothing is compared."""
 
     baseline: Baseline | None = None
 
@@ -46,7 +46,7 @@ class ExpectedOutputs:
 
 
 def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> ExpectedOutputs:
-    """Compares with the model in onnxruntime, with what rounding to TF32 changes. feeds: of all of its inputs."""
+    """A judge that compares with onnxruntime, allowing for TF32 rounding. feeds: all inputs."""
     return ExpectedOutputs(Baseline(model, (InputSet("", dict(feeds)),), progress=progress))
 
 

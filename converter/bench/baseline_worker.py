@@ -35,7 +35,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class TimedBaseline:
-    """Something that computes the model.
+    """A way to compute the model, ready to be timed.
 
     what:  version and device, for people.
     call:  one inference, from beginning to end; returns nothing that waits.
@@ -107,7 +107,7 @@ def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) ->
 
 
 def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfers: bool) -> TimedBaseline:
-    """What FUNCTION of MODULE makes of the inputs.
+    """A baseline that calls FUNCTION of MODULE on the inputs.
 
     FUNCTION gets the inputs by name as tensors, on the GPU where PyTorch has one, and returns a callable without
     arguments that computes the model from them and returns its outputs, one tensor or several in the model's order. It

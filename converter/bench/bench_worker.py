@@ -136,7 +136,7 @@ def measure(
     clock: Clock,
     look: Callable[[], Mapping[str, float] | None],
 ) -> dict[str, Any]:
-    """`main` with a device, a runner and clocks that are there already. look: the GPU's clocks."""
+    """`main` on an existing device, runner and clocks. look: reads the GPU's clocks."""
     runs, layer_runs, inspector, seen = [], [], "", None
     for number, (folder, batch) in enumerate(zip(request.inputs, request.batches, strict=True)):
         feeds = to_engine(read_arrays(folder), request.run.io_types)

@@ -35,7 +35,7 @@ class LayerNode:
 
 @dataclass(frozen=True)
 class EngineLayer:
-    """A layer as the engine inspector tells of it. type and nodes are empty where it does not say."""
+    """A layer from the engine inspector. type and nodes are empty if it does not tell."""
 
     name: str
     type: str = ""

@@ -55,7 +55,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class NodeCase:
-    """A plugin node at certain inputs.
+    """A plugin node with inputs.
 
     case:      its fields, and what its inputs were, by port name.
     generated: the same arrays. dtype: of the first input.
@@ -69,7 +69,7 @@ class NodeCase:
 
 
 def node_cases(rewritten: Model, feeds: Arrays, io_types: tuple[IoType, ...] = ()) -> list[NodeCase]:
-    """Every plugin node of the main graph, with its inputs as they are when the model is run on the feeds.
+    """Every plugin node of the main graph, with its inputs when the model runs on the feeds.
 
     rewritten: the graph that TensorRT gets. feeds: in the model's types. Nodes of subgraphs are left out: they have no
     inputs of their own outside of them. Raises ConversionError where onnxruntime cannot run the graph.
@@ -118,7 +118,7 @@ NODE_SECONDS = 120.0
 
 
 def side(subject: Subject, timed: Timed, judge: ExpectedOutputs) -> dict[str, Any]:
-    """The times of one engine, and whether its outputs agree with onnxruntime's; the reason if it did not run."""
+    """Times of one engine and whether it agrees with onnxruntime; or why it did not run."""
     run = timed.plain_run()
     if run is None:
         return {"unavailable": timed.runs[0]["unavailable"]}
@@ -142,7 +142,7 @@ def account(
     nodes: Sequence[Mapping[str, Any]] | None,
     without: str | None,
 ) -> dict[str, Any]:
-    """The document of both sides. without: why there are no nodes although there should be."""
+    """The document of both engines. without: why node times are missing."""
     medians = [s["compute_ms"]["median"] if "compute_ms" in s else None for s in (plugin, native)]
     ours, theirs = medians
     return {

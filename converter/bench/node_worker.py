@@ -63,7 +63,7 @@ def measure_node(
 
 
 def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The figures, or the reason why there are none: a failure is recorded, and the others go on."""
+    """The figures, or why there are none: a failure is recorded and does not stop the others."""
     try:
         return measure()
     except Exception as error:
@@ -72,7 +72,7 @@ def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def ratio_of(plugin: dict[str, Any], native: dict[str, Any]) -> float | None:
-    """How many times the plugin's time the native form takes; None where a time is missing."""
+    """Native time over plugin time; None if one is missing."""
     ours, theirs = plugin.get("median_us"), native.get("median_us")
     return None if ours is None or theirs is None else digits(theirs / ours)
 

@@ -44,7 +44,7 @@ class Point:
 
 
 def check_points(at: tuple[str, ...]) -> tuple[str, ...]:
-    """The points of a profile that a user names, each once. UsageError for an unknown one."""
+    """Profile points named by the user, each once. Raises UsageError for unknown ones."""
     unknown = [name for name in at if name not in POINTS]
     if unknown or not at:
         what = (
@@ -62,7 +62,7 @@ def points_of(
     io_types: Sequence[IoType] = (),
     model: Model | None = None,
 ) -> list[Point]:
-    """Generated inputs at points of profile 0, or at the user's shapes where there are some: never zeros alone.
+    """Generated inputs, not all zero, at points of profile 0 or at the user's shapes.
 
     shapes: of --shapes; the inputs that it leaves out are at the profile's usual shape. model: the
     one that the engine was built from, if it is there: inputs then suit what reads them.
@@ -78,7 +78,7 @@ def points_of(
 
 
 def given_point(info: EngineInfo, arrays: Mapping[str, np.ndarray]) -> Point:
-    """The user's own arrays; whether they fit the engine is found where it is run."""
+    """The user's arrays; whether they fit is checked when the engine runs."""
     return Point("inputs", arrays, _shape_tensors(info))
 
 

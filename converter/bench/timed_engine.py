@@ -88,7 +88,7 @@ class BenchRequest(PlainData):
 
 @dataclass(frozen=True)
 class Timed:
-    """What one engine took.
+    """Times of one engine.
 
     runs:        as converter/bench/bench_record.py describes them.
     outputs:     for the first point, in the model's types.

@@ -41,7 +41,7 @@ class Summary:
 
     @classmethod
     def of(cls, milliseconds: Sequence[float]) -> Summary:
-        """ValueError for none at all."""
+        """Raises ValueError for an empty list."""
         if not milliseconds:
             raise ValueError("no times")
         times = np.asarray(milliseconds, np.float64)
@@ -60,7 +60,7 @@ def digits6(value: float) -> float:
 
 
 def remarks(run: Mapping[str, Any]) -> list[str]:
-    """What the times of one run (a record's `runs`, see converter/bench/bench_record.py) say beyond themselves."""
+    """Remarks on the times of one run (`runs` in converter/bench/bench_record.py)."""
     compute, enqueue = run["compute_ms"], run["enqueue_ms"]
     said = []
     if compute["variation"] > UNSTABLE:
@@ -150,7 +150,7 @@ def _ended(lane: Lane, slot: int, enqueue: float) -> Query:
 
 
 def respond(lane: Lane, clock: Clock, count: int) -> list[float]:
-    """Milliseconds from asking to having the answer, one inference at a time."""
+    """Latency in milliseconds of single inferences, one at a time."""
     taken = []
     for _ in range(count):
         began = clock()
@@ -161,7 +161,7 @@ def respond(lane: Lane, clock: Clock, count: int) -> list[float]:
 
 
 def summarise(run: Run, response: Sequence[float], batch: int) -> dict[str, Any]:
-    """The figures of a run; converter/bench/bench_record.py says what each of them is."""
+    """Statistics of a run, as converter/bench/bench_record.py defines them."""
     columns = {
         "latency_ms": [q.stages.h2d + q.stages.compute + q.stages.d2h for q in run.queries],
         "enqueue_ms": [q.enqueue for q in run.queries],

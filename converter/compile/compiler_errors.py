@@ -57,7 +57,7 @@ class CompilerError:
 
 
 def errors_of(log: str, relative_to: Path) -> tuple[CompilerError, ...]:
-    """The errors in a log, each once, in its order. Files below `relative_to` are named from there."""
+    """The errors in a log, each once and in order. Files below `relative_to` are named from there."""
     found: dict[tuple[str, int, str], CompilerError] = {}
     for text, file, line in (*_of_compilers(log, relative_to), *_of_cmake(log)):
         error = CompilerError(text[:LONGEST], _named(file, relative_to), line, _source_line(file, line))

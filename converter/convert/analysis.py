@@ -20,6 +20,7 @@ from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.model.shapes import ShapeRange, check_ranges
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ranges_of
@@ -86,6 +87,11 @@ class Analysis:
     built: BuildResult | None = None
     refusal: tuple[Problem, ...] = ()
     mended: tuple[Mended, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = [f"{count} {route}" for route, count in self.plan.routes().items()]
+        problems = [one_line(f"{problem.what} ({problem.where})") for problem in self.problems]
+        return f"<Analysis: nodes: {', '.join(counts) or 'none'}; problems: {'; '.join(problems) or 'none'}>"
 
     @property
     def convertible(self) -> bool:

@@ -248,8 +248,9 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             engine_facts(planned, built, verdict)
             | origin_facts(original, analysis.frozen, name_of(options.model))
             | _graph_facts(options, rewritten, profiles)
-            | refit_facts(rewritten.model, options.settings, prefer_stock=options.prefer_stock)
+            | refit_facts(rewritten.model, options.settings)
             | {
+                "prefer_stock": options.prefer_stock,
                 "plugins_embedded": bool(options.embed_plugins and loaded),
                 "settings": options.settings,
                 "mended": [asdict(one) for one in done.mended],

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
-from trtsmith.converter.convert.foreign_nodes import target_of
+from trtsmith.converter.convert.analysis import analyse
+from trtsmith.converter.convert.engine_analysis import analysis_of_engine
 from trtsmith.converter.convert.opening import name_of
-from trtsmith.converter.convert.precision_request import QUANTIZED, engine_request
+from trtsmith.converter.convert.precision_request import QUANTIZED
 from trtsmith.converter.engine.bundle.bundle import (
     Bundle,
     check_output,
@@ -21,11 +21,10 @@ from trtsmith.converter.engine.bundle.bundle import (
     write_bundle,
 )
 from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
-from trtsmith.converter.engine.bundle.manifest import flag, mapping, read_manifest
+from trtsmith.converter.engine.bundle.manifest import mapping, read_manifest
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_facts, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.run_in_child import checked, death_problem
 from trtsmith.converter.engine.runtime.run_request import RefitRequest, RunningOptions, RunRequest
 from trtsmith.converter.graph.engine_structure import Structure, differences, structure_of
@@ -68,21 +67,20 @@ class Refitted:
 
 @dataclass(frozen=True)
 class _Built:
-    """What the manifest says of the engine. prefer_stock: whether it was converted with that."""
+    """What the manifest says of the engine."""
 
     document: Mapping[str, Any]
     structure: Structure
-    prefer_stock: bool
 
 
-def refit_facts(model: Model, settings: Mapping[str, Any], *, prefer_stock: bool) -> dict[str, Any]:
+def refit_facts(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The part of an engine's manifest that a refit reads: nothing where its weights stay as they are.
 
     model: the graph that TensorRT built.
     """
     if not {"refit", "strip_plan"} & settings.keys():
         return {}
-    return {"refit": structure_of(model).to_json() | {"prefer_stock": prefer_stock}}
+    return {"refit": structure_of(model).to_json()}
 
 
 def refit(options: RefitOptions, progress: Progress) -> Refitted:
@@ -132,8 +130,7 @@ def _built(engine: Path) -> _Built:
     def parse(document: Mapping[str, Any]) -> _Built | None:
         if "refit" not in document:
             return None
-        told = mapping(document["refit"])
-        return _Built(document, Structure.from_json(told), flag(told["prefer_stock"]))
+        return _Built(document, Structure.from_json(mapping(document["refit"])))
 
     found = read_manifest(engine, parse)
     if found is None:
@@ -157,9 +154,9 @@ def _rewritten(
 ) -> Model:
     """The graph that `convert` would build of the model, asked for what the manifest says."""
     where = str(manifest_path(options.engine))
-    precision = engine_request(origin, request.io_types)
-    if precision.precision in QUANTIZED:
-        what = f"the engine is calibrated for {precision.precision}: its scales belong to its weights"
+    asked = replace(analysis_of_engine(origin, request), progress=progress)
+    if asked.precision.precision in QUANTIZED:
+        what = f"the engine is calibrated for {asked.precision.precision}: its scales belong to its weights"
         raise UsageError(
             what, where, "an engine in fp32, fp16 or bf16", _BUILD + ", with samples for --calibration"
         )
@@ -171,17 +168,8 @@ def _rewritten(
     if unknown:
         what = f"the manifest has only the hash of the frozen input {unknown[0]!r}"
         raise UsageError(what, where, "frozen inputs of less than 1 KiB", _BUILD)
-    foreign = [path for path in request.plugin_libraries if path.name != plugin_library().name]
-    asked = AnalysisOptions(
-        replace(target_of(request.flavour, prefer_stock=built.prefer_stock), float_lstm=origin.float_lstm),
-        frozen={name: np.asarray(value) for name, value in frozen.items()},
-        plugins=tuple(foreign),
-        precision=precision,
-        profiles=origin.profiles,
-        values=origin.values,
-        progress=progress,
-    )
-    return analyse(original, asked).needed().rewritten.model
+    constants = {name: np.asarray(value) for name, value in frozen.items()}
+    return analyse(original, replace(asked, frozen=constants)).needed().rewritten.model
 
 
 def _by_name(graph: Model, changed: tuple[str, ...]) -> tuple[str, ...]:
@@ -213,5 +201,5 @@ def _facts(built: _Built, original: Model, engine: Path, new: Structure, *, agai
         "settings": settings,
     }
     if settings.get("refit"):
-        facts["refit"] = new.to_json() | {"prefer_stock": built.prefer_stock}
+        facts["refit"] = new.to_json()
     return facts | {"refitted_from": refitted}

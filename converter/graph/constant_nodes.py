@@ -39,12 +39,12 @@ def constant_value(node: onnx.NodeProto, model: Model) -> np.ndarray | None:
 
 
 def branch_of(condition: np.ndarray) -> str:
-    """The attribute of an If that is run for a condition."""
+    """Name of the branch that an If runs for this condition."""
     return "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
 
 
 def evaluated(node: onnx.NodeProto, opset: int, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The node's outputs by ONNX's reference implementation, for elements of any type."""
+    """Computes the node's outputs with ONNX's reference implementation, for any element type."""
     from onnx.reference import ReferenceEvaluator  # few models need it
 
     return list(ReferenceEvaluator(node, opsets={"": opset}).run(None, dict(feeds)))

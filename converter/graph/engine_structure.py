@@ -38,7 +38,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Structure(PlainData):
-    """A graph in short.
+    """Summary of a graph: its structure, and the digests of its weights.
 
     nodes:   of the graph and then of those inside it, in order: what a node is called, and a digest of its operator,
         attributes and the names of the values that it reads and gives.
@@ -49,7 +49,7 @@ class Structure(PlainData):
     weights: Mapping[str, Weight]
 
     def changed(self, new: Structure) -> tuple[str, ...]:
-        """The weights that are others in `new`, which has the same structure."""
+        """Names of the weights that differ in `new`, a graph of the same structure."""
         return tuple(name for name, one in self.weights.items() if new.weights[name] != one)
 
 
@@ -71,7 +71,7 @@ def structure_of(model: Model) -> Structure:
 
 
 def differences(engine: Structure, new: Structure, where: str, fix: str) -> list[Problem]:
-    """How the graph of a model differs from that of an engine; of each kind the first ones. where: the model."""
+    """Lists the first differences of each kind between the graph of a model and that of an engine. where: the model."""
     problems = [
         Problem(what, f"weight {name!r} of {where}", expected, fix)
         for name, what, expected in _of_weights(engine.weights, new.weights)

@@ -12,7 +12,7 @@ from trtsmith.converter.graph.walk import all_graphs
 
 
 class FreshNames:
-    """Names that are taken; those that are given out are taken from then on."""
+    """Taken names. A name that is given out is taken from then on."""
 
     def __init__(self) -> None:
         self._nodes: defaultdict[str, int] = defaultdict(int)  # how many have the name
@@ -21,7 +21,7 @@ class FreshNames:
 
     @classmethod
     def of(cls, proto: onnx.ModelProto) -> FreshNames:
-        """With the values of a model taken, those of its subgraphs too."""
+        """Takes the names of all values of a model, also in subgraphs."""
         names = cls()
         for graph in all_graphs(proto.graph):
             names.take(value.name for value in (*graph.input, *graph.initializer))
@@ -33,11 +33,11 @@ class FreshNames:
         self._values.update(values)
 
     def count_node(self, name: str) -> None:
-        """One more node has the name."""
+        """Counts one more node of that name."""
         self._nodes[name] += 1
 
     def uncount_node(self, name: str) -> None:
-        """One node less has it. The name is not given out again."""
+        """Counts one node less. The name is not given out again."""
         self._nodes[name] -= 1
 
     def nodes_called(self, name: str) -> int:

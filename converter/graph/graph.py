@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Graph:
-    """What all graphs of a model share, and the main one as `root`.
+    """State that all graphs of a model share; `root` is the main graph.
 
     source:    the model that it was made of; its files hold the weights, and those that came since.
     weights:   where weights are written that come to the graph.
@@ -56,7 +56,7 @@ class Graph:
         self.become(model)
 
     def become(self, model: Model) -> None:
-        """Goes on with another model: what a tool for whole models has made of this one."""
+        """Replaces the model by a version that a whole-model tool made of it."""
         self.source = model
         self.revision += 1
         self.functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
@@ -73,14 +73,15 @@ class Graph:
         self.root = Scope(model.proto.graph, self)
 
     def tensor(self, values: np.ndarray, name: str = "") -> onnx.TensorProto:
-        """The values as a constant of this graph. Weights are written to a file, and no copy of a proto copies them.
+        """Makes the values a constant of this graph. Large ones are written to a file, so that copies of protos stay
+        small.
 
         UsageError: no room for them.
         """
         return self.referring(self.weights.tensor(values, name))
 
     def referring(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
-        """The tensor, with which the files of `weights` are files of this graph."""
+        """Registers the files of `weights` with this graph, and returns the tensor."""
         if not self.weights.files.keys() <= self.source.files.keys():
             self.source = replace(self.source, files={**self.source.files, **self.weights.files})
         return tensor
@@ -90,7 +91,7 @@ class Graph:
         return all_scopes(self.root)
 
     def nodes(self) -> Iterator[Node]:
-        """Every node, those of its graphs behind it: in the order of evaluation."""
+        """Every node in order of evaluation; nodes of subgraphs follow their owner."""
         return all_nodes(self.root)
 
     def kinds(self) -> set[tuple[str, str]]:
@@ -107,55 +108,55 @@ class Graph:
         return found
 
     def readers_of(self, name: str) -> Iterator[Node]:
-        """The nodes of any graph that read a value of that name; not those whose subgraphs alone do."""
+        """Nodes of all graphs that read the value themselves; not nodes whose subgraphs do."""
         return (node for node in self.readers[name] if not node.gone and name in node.inputs)
 
     def opset(self, domain: str) -> int:
-        """Version of the domain that the model imports; 1 for one that it does not."""
+        """Version in which the model imports the domain; 1 unless it does."""
         return self.opsets.get(domain, 1)
 
     def import_domain(self, domain: str, version: int = 1) -> None:
-        """Lets nodes of the domain in; in that version if the model does not import it yet."""
+        """Adds an opset import for the domain unless the model has one."""
         if domain not in self.opsets:
             self.opsets[domain] = version
             self.changed()
 
     def adopt(self, proto: onnx.NodeProto) -> onnx.NodeProto:
-        """A copy that belongs to this graph."""
+        """Copies a node into this graph's ownership."""
         copy: onnx.NodeProto = self._held.node.add()
         copy.CopyFrom(proto)
         return copy
 
     def adopt_value(self, value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
-        """The same of what is known of a value."""
+        """Copies a value's type into this graph's ownership."""
         copy: onnx.ValueInfoProto = self._held.value_info.add()
         copy.CopyFrom(value)
         return copy
 
     def adopt_tensor(self, tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
-        """The same of a constant, under this name."""
+        """Copies a constant into this graph's ownership, under this name."""
         copy: onnx.TensorProto = self._held.initializer.add()
         copy.CopyFrom(tensor)
         copy.name = name
         return copy
 
     def changed(self) -> None:
-        """`model` has to be written again."""
+        """Marks `model` as out of date."""
         self._model = None
         self.revision += 1
 
     def changed_since(self, model: Model) -> bool:
-        """Whether anything has changed since `model` gave that one."""
+        """Whether the graph has changed since `model` returned that object."""
         return self._model is not model
 
     def model(self) -> Model:
-        """The graph as a model; the one that it was made of if nothing has changed. To be read only."""
+        """The graph as a model, not to be edited; the original object if nothing has changed."""
         if self._model is None:
             self._model = written_model(self)
         return self._model
 
     def derived(self, make: Callable[[Graph], T]) -> T:
-        """What `make` finds in the graph as it is now: made once, and again when something has changed."""
+        """Caches the result of `make` until the graph changes."""
         known = self._derived.get(make)
         if known is None or known[0] != self.revision:
             known = self._derived[make] = self.revision, make(self)
@@ -163,7 +164,7 @@ class Graph:
         return found
 
     def infer(self) -> None:
-        """Shape inference where something has changed, and behind it."""
+        """Infers types of changed nodes and of those after them."""
         infer_new(self)
 
     def fresh_symbol(self) -> str:
@@ -174,14 +175,14 @@ class Graph:
         return f"unk__{self._symbols - 1}"
 
     def unique_name(self, node: Node) -> str:
-        """The node's name; another one, which is its own from then on, if it has none or shares it."""
+        """The node's name. A node without a name of its own gets one."""
         name = node.name
         if not name or self.names.nodes_called(name) > 1:
             name = self.names.node(node.label)
         return name
 
     def remove_dead(self, freed: Iterable[str], scope: Scope) -> None:
-        """Takes out the nodes and initializers of which `freed`, once read in `scope`, were the last uses."""
+        """Removes nodes and initializers that nothing reads once `freed` are no longer read in `scope`."""
         queue = [(name, scope) for name in freed if name]
         touched: dict[Scope, None] = {}
         while queue:
@@ -204,5 +205,5 @@ class Graph:
             holder.touch()
 
     def make_stale(self, name: str) -> None:
-        """What reads the value is inferred again: it became a constant, or its type changed."""
+        """Marks readers of the value for inference: it became a constant, or its type changed."""
         self.stale.update(dict.fromkeys(self.readers.get(name, ())))

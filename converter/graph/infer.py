@@ -27,7 +27,7 @@ _FAILURES = (
 
 
 def infer_shapes(model: Model) -> Model:
-    """The model with value_info for every value whose type can be known; our plugin nodes included.
+    """The model with value_info for every value whose type can be inferred, also of plugin nodes.
 
     Inference failures inside onnx (a wrong model, an operator it does not know) leave values unknown: what is wrong
     with a node is for `plan` to say, with the node's name. So does a model whose shapes have too many dimensions.
@@ -39,7 +39,7 @@ def infer_shapes(model: Model) -> Model:
 
 
 def infers_with_types(model: Model) -> Model | None:
-    """The same; None if onnx finds that inputs of nodes are not of the types, shapes or number that the operators take."""
+    """The same; None if onnx finds inputs whose types, shapes or number do not fit their operators."""
     try:
         return model.with_proto(inferred_proto(model.proto, check_type=True, strict_mode=True))
     except _FAILURES:
@@ -47,7 +47,7 @@ def infers_with_types(model: Model) -> Model | None:
 
 
 def inferred_proto(proto: onnx.ModelProto, **checks: bool) -> onnx.ModelProto:
-    """onnx's inference itself, with its errors. checks: what it checks, too.
+    """Runs onnx's inference and raises its errors. checks: keyword arguments of infer_shapes that turn its checks on.
 
     Values of shapes are followed through arithmetic where that is known to end in little memory.
 
@@ -119,7 +119,7 @@ def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:
 
 
 def dtypes_of(types: Mapping[str, onnx.TypeProto.Tensor]) -> dict[str, str]:
-    """Element types of those that are known."""
+    """Element types by value name, where known."""
     return {name: dtype_name(type_.elem_type) for name, type_ in types.items() if type_.elem_type}
 
 
@@ -129,7 +129,7 @@ def value_shapes(proto: onnx.ModelProto) -> dict[str, tuple[int | None, ...]]:
 
 
 def shapes_of(types: Mapping[str, onnx.TypeProto.Tensor]) -> dict[str, tuple[int | None, ...]]:
-    """Shapes of those whose rank is known."""
+    """Shapes by value name, where the rank is known."""
     return {
         name: tuple(d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim)
         for name, type_ in types.items()

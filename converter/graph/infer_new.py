@@ -40,7 +40,7 @@ _SYMBOL = re.compile(rb"unk__(\d+)")
 
 
 def infer_new(graph: Graph) -> None:
-    """Types of the values that stale nodes make, and of those that follow from them."""
+    """Infers the outputs of stale nodes, and of the nodes whose types depend on them."""
     stale = {_outermost(node) for node in graph.stale if not node.gone}
     graph.stale.clear()
     for _ in range(_STEPS):
@@ -242,5 +242,5 @@ class _Symbols:
 
 
 def first_free_symbol(proto: onnx.ModelProto) -> int:
-    """Such that no symbol of onnx's in the model has that number or a higher one."""
+    """The smallest number above those of all symbols that onnx named in the model."""
     return max((int(number) for number in _SYMBOL.findall(proto.SerializeToString())), default=-1) + 1

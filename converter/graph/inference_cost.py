@@ -112,7 +112,7 @@ class _Value(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Of one dimension or element of it: a long name of a size is copied with it."""
+        """Cost of one dimension: a symbol's name is copied with it."""
         return 1 + self.name // _NAME
 
 
@@ -141,7 +141,9 @@ class _Walk:
         self._values: dict[str, _Value] = {}
 
     def graph(self, graph: onnx.GraphProto, given: _Value = _NOTHING) -> list[_Value]:
-        """Its results. given: what the inputs of a graph inside a node may be, as far as the graph does not say."""
+        """Costs of its results. given: what the inputs of a graph inside a node may be, as far as the graph does not
+        say.
+        """
         values = self._values
         types = {v.name: v.type for v in chain(graph.value_info, graph.output) if v.HasField("type")}
         for value in graph.input:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """What is asked of a node all the time, and the scopes of its subgraphs.
+    """A node's frequently used properties, and the scopes of its subgraphs.
 
     proto:  to be read; `edit` gives one to write to. What it reads and makes is changed by `Scope.rewire` alone.
     domain: "" for ONNX's own.
@@ -54,12 +54,12 @@ class Node:
         return str(self.proto.name) or next((name for name in self.outputs if name), self.op_type)
 
     def rename(self, name: str) -> None:
-        """The old name counts as taken from now on."""
+        """Renames the node; its old name stays taken."""
         self.edit().name = name
         self.scope.whole.names.count_node(name)
 
     def edit(self) -> onnx.NodeProto:
-        """The proto to write attributes and names to: the model that the graph was made of keeps its own."""
+        """A copy of the proto to edit; the model that the graph was made of keeps the original."""
         if not self._own:
             self.proto = self.scope.whole.adopt(self.proto)
             self._own = True
@@ -67,7 +67,7 @@ class Node:
         return self.proto
 
     def reads(self) -> Iterator[str]:
-        """The values that the node reads, those that its subgraphs read among them."""
+        """Values that the node or its subgraphs read."""
         yield from filter(None, self.inputs)
         for scope in self.scopes:
             yield from scope.results

@@ -2,7 +2,7 @@
 
 
 def op_types(names: str) -> tuple[str, ...]:
-    """The operators that a text names."""
+    """Operators from a text of names."""
     return tuple(names.split())
 
 

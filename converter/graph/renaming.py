@@ -10,7 +10,7 @@ from trtsmith.converter.graph.walk import subgraphs
 
 
 def rename_values(node: onnx.NodeProto, renamed: Mapping[str, str], fresh: Callable[[str], str]) -> None:
-    """Change names as `renamed` says; what subgraphs make gets fresh names, so that copies of a node differ."""
+    """Renames values by `renamed`. Values that subgraphs make get fresh names, so that copies of a node differ."""
     for values in (node.input, node.output):
         for index, name in enumerate(values):
             values[index] = renamed.get(name, name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Scope:
-    """One graph; values of those around it are found through `outer`.
+    """One graph. Values of enclosing graphs are found through `outer`.
 
     Protos are to be read. A name may be made once in each of two branches of an If, so that types and constants are
     looked up from the inside out.
@@ -87,7 +87,7 @@ class Scope:
     # who makes, who reads
 
     def holder(self, name: str) -> Scope | None:
-        """The innermost scope that makes or is given the value."""
+        """The innermost scope that defines the value."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.producers or name in scope.tensors or name in scope.inputs:
@@ -96,7 +96,7 @@ class Scope:
         return None
 
     def maker(self, name: str) -> Node | None:
-        """The node of this graph or one around it that makes the value; None for inputs and initializers."""
+        """The node that makes the value, in this graph or an enclosing one; None for inputs and initializers."""
         scope = self.holder(name) if name else None
         return scope.producers.get(name) if scope is not None else None
 
@@ -108,7 +108,7 @@ class Scope:
     # types and constants
 
     def value(self, name: str) -> onnx.ValueInfoProto | None:
-        """What is known of a value that is no initializer."""
+        """Type and shape of a value that is not an initializer."""
         scope = self.holder(name) if name else None
         return None if scope is None else scope.types.get(name)
 
@@ -172,19 +172,19 @@ class Scope:
     # changes
 
     def touch(self) -> None:
-        """This graph, and those around it, have to be written anew."""
+        """Marks this graph and those around it as out of date."""
         self.changed = True
         self.whole.changed()
 
     def enter(self, proto: onnx.NodeProto, adopted: bool = False) -> Node:
-        """A node of this graph for a copy of the proto; where it stands is the caller's business.
+        """Registers a copy of the proto as a node of this graph. The caller places it.
 
         adopted: whether the proto is such a copy, of `Graph.adopt`.
         """
         return self._enter(proto if adopted else self.whole.adopt(proto), own=True)
 
     def leave(self, node: Node) -> None:
-        """The node is gone, and what its subgraphs have: nothing of it is read or made any more."""
+        """Unregisters the node and its subgraphs: they no longer read or make values."""
         node.gone = True
         self.whole.names.uncount_node(node.name)
         used = self.whole.used
@@ -201,12 +201,12 @@ class Scope:
                 inner.leave(held)
 
     def replace(self, replacements: Mapping[Node, Sequence[Node]]) -> None:
-        """Nodes of this graph by others, in their places. The others were entered, the old ones have left."""
+        """Puts entered nodes in the places of nodes that have left."""
         self.nodes = [new for old in self.nodes for new in replacements.get(old, (old,))]
         self.touch()
 
     def rebuild(self, items: Iterable[Node | onnx.NodeProto]) -> None:
-        """The nodes of this graph from now on: such as it has already, and copies of protos. The others leave."""
+        """Replaces this graph's nodes by a list of its own nodes and of protos to copy."""
         items = list(items)
         if items == self.nodes:
             return
@@ -220,7 +220,7 @@ class Scope:
     def rewire(
         self, node: Node, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
     ) -> None:
-        """Other values for a node of this graph to read or to make; as many as before, or not."""
+        """Changes the inputs or outputs of a node of this graph, and their number if need be."""
         whole, proto = self.whole, node.edit()
         if inputs is not None:
             for name in node.inputs:
@@ -240,7 +240,7 @@ class Scope:
         whole.stale[node] = None
 
     def set_result(self, position: int, name: str) -> None:
-        """Another value for the graph to return. Its type is that of the old one if none is known."""
+        """Makes the graph return another value, with the old one's type if its own is unknown."""
         old = self.results[position]
         self.whole.used[old] -= 1
         self.whole.used[name] += 1
@@ -253,21 +253,21 @@ class Scope:
         self.touch()
 
     def set_tensor(self, tensor: onnx.TensorProto) -> None:
-        """An initializer, in the place of one of that name where there is one."""
+        """Adds an initializer, or replaces the one of that name."""
         held = self.defaults if tensor.name in self.inputs else self.tensors
         held[tensor.name] = tensor
         self.whole.names.take((tensor.name,))
         self.touch()
 
     def drop_tensor(self, name: str) -> bool:
-        """Removes the initializer that is a constant; whether there was one."""
+        """Removes a constant. Returns whether there was one of that name."""
         if self.tensors.pop(name, None) is None:
             return False
         self.touch()
         return True
 
     def set_type(self, name: str, type_: onnx.TypeProto) -> None:
-        """The type of a value of this graph that is no initializer."""
+        """Sets the type of a value of this graph that is not an initializer."""
         value = self.whole.adopt_value(self.types.get(name) or onnx.ValueInfoProto())
         value.name = name
         value.type.CopyFrom(type_)
@@ -275,7 +275,7 @@ class Scope:
         self.touch()
 
     def set_elem_type(self, name: str, elem_type: int) -> None:
-        """The same for a tensor's element type; nothing where no type is known."""
+        """Sets a tensor's element type, if its type is known."""
         known = self.types.get(name)
         if known is not None and known.type.tensor_type.elem_type != elem_type:
             type_ = onnx.TypeProto()
@@ -284,7 +284,7 @@ class Scope:
             self.set_type(name, type_)
 
     def read_own_types(self, graph: onnx.GraphProto) -> None:
-        """Types of this graph's values from a proto of it, such as inference gives; those of inner graphs are left."""
+        """Reads the types of this graph's values, not of inner graphs, from a proto that inference returned."""
         self.types = {sys.intern(v.name): v for v in (*graph.value_info, *graph.output, *graph.input)}
 
     def _enter(self, proto: onnx.NodeProto, own: bool) -> Node:
@@ -314,7 +314,7 @@ class Scope:
 
 
 def all_scopes(scope: Scope) -> Iterator[Scope]:
-    """The graph and every graph inside it, outer ones first."""
+    """This graph and all graphs inside it, outer ones first."""
     yield scope
     for node in scope.nodes:
         for inner in node.scopes:
@@ -322,7 +322,7 @@ def all_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def all_nodes(scope: Scope) -> Iterator[Node]:
-    """Every node, those of its graphs behind it: in the order of evaluation."""
+    """Every node in order of evaluation; nodes of subgraphs follow their owner."""
     for node in scope.nodes:
         yield node
         for inner in node.scopes:
@@ -330,7 +330,7 @@ def all_nodes(scope: Scope) -> Iterator[Node]:
 
 
 def live_scopes(node: Node) -> tuple[Scope, ...]:
-    """The subgraphs of a node without the branch of an If that a given constant rules out: TensorRT does not read it."""
+    """Subgraphs of a node, without an If's branch that a constant rules out: TensorRT does not read it."""
     if node.op_type != "If" or node.domain or node.inputs[0] in node.scope.whole.folded:
         return node.scopes
     condition = node.scope.constant(node.inputs[0])

@@ -10,7 +10,7 @@ Dim = int | str | None
 
 
 def dims_of(type_: onnx.TypeProto) -> tuple[Dim, ...] | None:
-    """Dimensions of a tensor; None for an unknown rank, and for other things than tensors."""
+    """Dimensions of a tensor; None for an unknown rank and for sequences, optionals and maps."""
     tensor = type_.tensor_type
     if not tensor.HasField("shape"):
         return None

@@ -25,14 +25,16 @@ _FIX = "insert a Cast in front of the node, or correct it where the model is exp
 
 
 def infer_sound(model: Model) -> Model | None:
-    """The model with inferred types, if onnx finds no fault in them; None, too, where nodes hold graphs: it checks none."""
+    """The model with inferred types; None if onnx finds a fault, and for nodes with subgraphs, which it does not
+    check.
+    """
     if any(True for node in model.proto.graph.node for _ in subgraphs(node)):
         return None
     return infers_with_types(model)
 
 
 def infer_checked(model: Model) -> Model:
-    """The model with inferred types. InvalidModelError lists nodes that get types or shapes which ONNX forbids.
+    """The model with inferred types. Raises InvalidModelError with the nodes whose input types or shapes ONNX forbids.
 
     A type that a later opset of the operator takes is let through: exporters write such nodes, and TensorRT takes them.
     """

@@ -24,13 +24,13 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def refill(field: Any, values: Iterable[Any]) -> None:
-    """Put the values in the place of all that a repeated field has."""
+    """Replaces the content of a repeated field."""
     del field[:]
     field.extend(values)
 
 
 def values_read(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, inside its subgraphs too; "" for an input that is left out."""
+    """Values that a node or its subgraphs read; "" for an input that is left out."""
     yield from node.input
     for graph in subgraphs(node):
         yield from (value.name for value in graph.output)
@@ -39,7 +39,7 @@ def values_read(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def graph_attributes(node: onnx.NodeProto) -> list[str]:
-    """The name of the attribute that holds it, for each graph inside a node."""
+    """For each subgraph of a node, the name of its attribute."""
     return [
         attribute.name
         for attribute in node.attribute
@@ -50,7 +50,7 @@ def graph_attributes(node: onnx.NodeProto) -> list[str]:
 
 @cache
 def may_have_graphs(op_type: str, domain: str) -> bool:
-    """False for ONNX's operators that have no graph among their attributes, which spares most nodes a closer look."""
+    """Whether the node may have subgraphs; False for ONNX's operators without a graph attribute."""
     if domain and normalise_domain(domain):
         return True
     try:
@@ -62,7 +62,7 @@ def may_have_graphs(op_type: str, domain: str) -> bool:
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graph and every subgraph, outer ones first."""
+    """This graph and its subgraphs, outer ones first."""
     yield graph
     for node in graph.node:
         for inner in subgraphs(node):

@@ -21,7 +21,7 @@ _WRITTEN = frozenset({"node", "initializer", "value_info", "output"})
 
 
 def written_model(graph: Graph) -> Model:
-    """The graph as a model of its own, with the files of the one that it was made of."""
+    """The graph as a new model that refers to the original's weight files."""
     source = graph.source.proto
     proto = onnx.ModelProto()
     for field, value in source.ListFields():
@@ -38,7 +38,7 @@ def written_model(graph: Graph) -> Model:
 
 
 def write_scope(scope: Scope, graph: onnx.GraphProto) -> None:
-    """One graph, as it is now, into an empty GraphProto."""
+    """Writes one graph into an empty GraphProto."""
     for field, value in scope.graph.ListFields():
         if field.name not in _WRITTEN:
             _assign(graph, field, value)

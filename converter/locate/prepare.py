@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.engine_analysis import analysis_of_engine
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.plan import Plan, library_of_plugins
@@ -150,17 +151,15 @@ def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[Prep
     precision = precision_asked(
         asked.precision, origin, () if request is None else request.io_types, asked.engine
     )
-    options = AnalysisOptions(
-        replace(expected_target(flavour), float_lstm=asked.precision.float_lstm or origin.float_lstm),
-        asked.freeze,
-        asked.frozen,
-        asked.inputs,
-        asked.plugins,
-        compiled=not asked.native,
-        profiles=(asked.shapes,) if request is None else origin.profiles,
-        values=(asked.values,) if request is None else origin.values,
-    )
-    analysis = analyse(original, options).needed()
+    if request is None:
+        target = replace(expected_target(flavour), float_lstm=asked.precision.float_lstm)
+        options = AnalysisOptions(
+            target, plugins=asked.plugins, profiles=(asked.shapes,), values=(asked.values,)
+        )
+    else:
+        options = replace(analysis_of_engine(origin, request), precision=PrecisionRequest())
+    options = replace(options, freeze=asked.freeze, frozen=asked.frozen, inputs=asked.inputs)
+    analysis = analyse(original, replace(options, compiled=not asked.native)).needed()
     rewritten, planned = analysis.rewritten, analysis.plan
     feeds = _feeds(asked, original, rewritten, analysis.frozen)
     reduced = searched(rewritten, precision, feeds, origin, asked.engine)

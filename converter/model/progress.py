@@ -17,7 +17,7 @@ LONG_S = 10.0
 """After so long a step is told with the flag that leaves its stage out."""
 
 PERIOD_S = 5.0
-"""After so long without a line the step is named again."""
+"""After so long without a line the step is named again, then after 10 s, 20 s, 40 s, ..."""
 
 
 class Steps(ABC):
@@ -114,8 +114,8 @@ class ProgressReporter(Steps):
                 elif now < self._due:
                     self._changed.wait(self._due - now)
                 else:
-                    self._due = now + self._period_s
                     took = now - self._begun
+                    self._due = now + max(self._period_s, took)
                     skip = f"; {self._skip}" if self._skip and took >= LONG_S else ""
                     try:
                         self._progress(f"{self._step}: {took:.0f} s so far{skip}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import mmap
 import os
@@ -39,6 +40,8 @@ class MappedFile:
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
+            # Graphs are cycles, and keep the files of models that nobody needs until they are collected.
+            gc.collect()
             # Some exporters write a file for every tensor, thousands of them: ask for all descriptors there
             # are.
             _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

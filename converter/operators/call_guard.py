@@ -153,7 +153,7 @@ class _Guard:
 
 
 def guarded(op: OpDef, said: str) -> OpDef:
-    """The operator, whose functions raise UsageError for any exception, and for what is no result. said: who brings it.
+    """Wraps the operator's functions: exceptions and invalid results become UsageError. said: the package, for messages.
 
     Those for PyTorch stay as they are: PyTorch has exceptions of its own that it raises through them, and catches.
     """
@@ -221,7 +221,7 @@ def _is_dim(dim: Any) -> bool:
 
 
 def said_by_parser(error: Exception) -> str:
-    """What onnx.parser says, which it gives as bytes, in a line."""
+    """onnx.parser's error, which it raises as bytes, on one line."""
     said = error.args[0] if error.args else ""
     text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
     return " ".join(text.split())[:500]

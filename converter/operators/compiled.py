@@ -25,7 +25,7 @@ SOURCES = "plugins.cmake"
 
 @dataclass(frozen=True)
 class CompiledOperators:
-    """A plugin library of a package. architectures: as its manifest has them. operators: those that it was asked for."""
+    """A plugin library of a package. architectures: from its manifest. operators: those requested."""
 
     path: Path
     package: OperatorPackage
@@ -34,7 +34,7 @@ class CompiledOperators:
 
 
 def compiled_operators(names: Iterable[str]) -> tuple[tuple[CompiledOperators, ...], tuple[Problem, ...]]:
-    """The libraries that have the plugins of operators from outside, and all that is wrong with them.
+    """Libraries for the plugins of external operators, and all problems with them.
 
     names: of operators that are known; those of ours are left out.
     """

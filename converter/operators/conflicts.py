@@ -12,7 +12,7 @@ from trtsmith.importers.registry import OPS, own_alias
 
 
 def check_clashes(packages: Sequence[OperatorPackage]) -> list[Problem]:
-    """Every clash of an operator with one that comes before it: ours first, then the packages in their order."""
+    """Checks each operator against the earlier ones: trtsmith's, then the packages in order."""
     before: list[tuple[str, OpDef]] = [("trtsmith", op) for op in OPS]
     problems: list[Problem] = []
     for package in packages:

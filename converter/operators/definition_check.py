@@ -33,7 +33,9 @@ Fault = tuple[str, str, str]
 
 
 def checked_operators(module: ModuleType, source: OperatorSource) -> tuple[OpDef, ...]:
-    """The module's OPERATORS, whose functions say in messages whose they are. UsageError for every fault of theirs."""
+    """Checks a module's OPERATORS and wraps their functions so that errors name the operator. Raises UsageError with all
+    faults.
+    """
     found = _listed(module, source)
     where = getattr(module, "__file__", None) or module.__name__
     problems = []

@@ -23,7 +23,7 @@ sys.stderr.write("\\n" + ask().decode())
 
 
 class UnreadableManifest(Exception):  # noqa: N818  the library may be somebody else's, and right
-    """The library does not load, or has no manifest; the text says why."""
+    """The library does not load or has no manifest."""
 
 
 def library_manifest(library: Path) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ LIBRARIES = "lib"
 
 
 def load_package(source: OperatorSource, others: Iterable[OperatorPackage] = ()) -> OperatorPackage:
-    """The package of one source. UsageError in four parts for whatever is wrong with it. others: that stay in use."""
+    """Loads the package of one source. Raises UsageError. others: packages that stay active."""
     module = load_module(source, {_module(package.spec).partition(".")[0] for package in others})
     operators = checked_operators(module, source)
     spec = _spec(module)
@@ -42,7 +42,7 @@ def load_package(source: OperatorSource, others: Iterable[OperatorPackage] = ())
 
 @contextmanager
 def operators_in_force(specs: Sequence[str] = (), *, installed: bool = True) -> Iterator[None]:
-    """The packages that are in force already, and those that specs, TRTSMITH_OPS and installed packages name.
+    """Activates the packages of specs, TRTSMITH_OPS and installed packages, beside those already active.
 
     specs:     FILE.py, FOLDER or dotted MODULE each.
     installed: whether the entry points of installed packages count.
@@ -55,7 +55,7 @@ def operators_in_force(specs: Sequence[str] = (), *, installed: bool = True) -> 
 
 
 def with_operators_of_parent(work: Callable[P, T]) -> Callable[P, T]:
-    """The work of a child process, with the packages in force that are in force in its parent."""
+    """Runs a child's work with the packages that are active in its parent."""
 
     @wraps(work)
     def known(*arguments: P.args, **named: P.kwargs) -> T:

@@ -29,7 +29,7 @@ LOADED = "trtsmith_ops_"
 
 
 def load_module(source: OperatorSource, in_use: Collection[str] = ()) -> ModuleType:
-    """The module. UsageError if there is none, or if importing it fails.
+    """Imports the module. Raises UsageError if it is missing or fails.
 
     A path is looked for first. A file in a package folder is a module of that package, so that relative imports work; one
     outside of any gets a name of its own. What was loaded from a path is loaded again where one of its files has changed.

@@ -14,7 +14,7 @@ _OWN: ContextVar[bool] = ContextVar("trtsmith_own_process", default=False)
 
 @contextmanager
 def own_process() -> Iterator[None]:
-    """The process is ours inside the block: a command, or a worker of ours."""
+    """Marks the process as trtsmith's own, a command or worker, inside the block."""
     token = _OWN.set(True)
     try:
         yield

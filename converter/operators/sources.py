@@ -20,7 +20,7 @@ LEAVE_OUT = "--no-plugins-from-packages"
 
 @dataclass(frozen=True)
 class OperatorSource:
-    """Where a package is said to be.
+    """A place that names a package.
 
     spec:      FILE.py, FOLDER or dotted MODULE.
     said:      who says so, for messages.
@@ -32,14 +32,14 @@ class OperatorSource:
     installed: bool = False
 
     def problem(self, what: str, where: str, expected: str, fix: str) -> UsageError:
-        """The error for what is wrong with this package, which it names."""
+        """An error about this package."""
         if self.installed:
             fix = f"{fix}; or leave installed packages out with {LEAVE_OUT}"
         return UsageError(f"{self.said}: {what}", where, expected, fix)
 
 
 def sources(specs: Sequence[str], *, installed: bool = True) -> Iterator[OperatorSource]:
-    """What the user names, then the environment's, then those of installed packages, unless these are left out."""
+    """Sources from the user's options, then the environment, then installed packages unless excluded."""
     yield from (OperatorSource(spec, f"--ops {spec}") for spec in specs)
     yield from from_environment()
     if installed:

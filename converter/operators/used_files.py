@@ -81,7 +81,7 @@ class _Recorder:
             os.write(self._out, f"{json.dumps([kind, name])}\n".encode())
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """The audit hook. It sees its own calls, too."""
+        """The audit hook, which also sees its own calls."""
         kind = _EVENTS.get(event)
         if kind is None or getattr(self._own, "busy", False):
             return
@@ -153,7 +153,7 @@ def _running() -> _Recorder | None:
 
 @contextmanager
 def recorded_import(spec: str) -> Iterator[set[str]]:
-    """Notes all that is read in the block. Whoever imports adds the names of modules to the set."""
+    """Records all files read in the block. Importers add module names to the set."""
     recorder = _running()
     if recorder is None:
         yield set()
@@ -169,7 +169,7 @@ def recorded_import(spec: str) -> Iterator[set[str]]:
 
 
 def note_libraries() -> None:
-    """Note the libraries that this process has mapped, and modules of operators that were imported since."""
+    """Records mapped libraries, and operator modules imported since."""
     path = os.environ.get(VARIABLE)
     if not path:
         return

@@ -60,7 +60,7 @@ def import_limit() -> float:
 
 
 def import_watched(load: Callable[[], ModuleType], source: OperatorSource) -> ModuleType:
-    """What `load` imports. UsageError with the line of the user's file that raised, or that took too long.
+    """Runs `load`. Raises UsageError with the line of the user's file that raised or took too long.
 
     Ctrl-C passes. Every other ending of the import is an error of the module's, SystemExit too, and in a process of our own
     os._exit. There, output goes to stderr; in the process of a program that calls us, both are the program's business.
@@ -82,7 +82,7 @@ def import_watched(load: Callable[[], ModuleType], source: OperatorSource) -> Mo
 
 
 def what_of(error: BaseException) -> str:
-    """The exception in a line."""
+    """The exception on one line."""
     if isinstance(error, SystemExit):
         return f"it ends the program while it is imported: SystemExit: {error.code}"
     text = error.msg if isinstance(error, SyntaxError) else str(error)

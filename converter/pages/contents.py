@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trtsmith.converter.bench.subject import BenchOptions, open_source
-from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.analysis import analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.engine_analysis import analysis_of_engine
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.pipeline import Conversion, analysis_of
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.flavour import expected_target
+from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.manifest import read_document
 from trtsmith.converter.engine.bundle.origin import origin_of
@@ -51,7 +53,11 @@ def of_verification(
     located: Mapping[str, Any] | None = None,
 ) -> PageContent:
     """frozen: inputs that are constants in the engine. searched, located: of the search for a node, where there was one."""
-    network = _searched(searched) if searched is not None else _of_engine(asked.model, asked.engine, frozen)
+    network = (
+        _searched(searched)
+        if searched is not None
+        else _of_engine(asked.model, asked.engine, asked.plugins, frozen)
+    )
     return PageContent(
         "verify", _title(asked.model), words, report, _manifest(asked.engine), network, located
     )
@@ -111,19 +117,16 @@ def _searched(ready: PreparedSearch) -> PicturedNetwork:
     return pictured(ready.original, ready.reduced, ready.plan)
 
 
-def _of_engine(model: ModelSource, engine: Path, frozen: Mapping[str, np.ndarray]) -> PicturedNetwork:
+def _of_engine(
+    model: ModelSource, engine: Path, plugins: tuple[Path, ...], frozen: Mapping[str, np.ndarray]
+) -> PicturedNetwork:
     """The network as it was converted for an engine; without routes where that cannot be told any more."""
     original = load_model(model)
     try:
-        request, origin = request_for(engine, ()), origin_of(engine)
-        options = AnalysisOptions(
-            expected_target(request.flavour),
-            frozen=frozen,
-            compiled=False,
-            profiles=origin.profiles,
-            values=origin.values,
-        )
-        analysis = analyse(original, options)
+        options = analysis_of_engine(origin_of(engine), request_for(engine, plugins), frozen)
+        if options.precision.precision in QUANTIZED:  # its scales came of samples
+            options = replace(options, precision=PrecisionRequest())
+        analysis = analyse(original, replace(options, compiled=False))
     except TrtsmithError:
         return pictured(original)
     return pictured(original, analysis.rewritten, analysis.plan)

@@ -68,7 +68,7 @@ PACKAGES = ("onnx", "onnxruntime", "numpy")
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
-    """What is known. All but the first three may be missing.
+    """The content of a page. All but the first three fields may be missing.
 
     report:   as --report writes it, or {}. manifest: the engine's, or {}.
     network:  None where there is no model to draw.
@@ -124,7 +124,7 @@ def conversion_document(known: PageContent) -> dict[str, Any]:
 
 
 def rewrites_in_groups(rewritten: Rewritten) -> list[dict[str, Any]]:
-    """Rewrites that one rule did in one way, together; the most frequent first."""
+    """Groups rewrites by rule and kind, most frequent first."""
     groups: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
     for record in rewritten.rewrites:
         key = (record.pass_name, record.what, record.notes, record.numerics)

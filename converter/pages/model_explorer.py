@@ -44,7 +44,9 @@ OVERLAYS = ("route", "rule", "type", "error_log10", "time_ms")
 
 
 def check_overlays(folder: Path | None, *, force: bool) -> None:
-    """UsageError for a folder that cannot be one, or has other files under our names. It is made when it is written."""
+    """Checks the folder, which is made on writing. Raises UsageError if it is unusable or has other files of these
+    names.
+    """
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():
@@ -55,7 +57,7 @@ def check_overlays(folder: Path | None, *, force: bool) -> None:
 
 
 def overlays(content: PageContent) -> dict[str, dict[str, Any]]:
-    """By the name of its file without suffix, every overlay that has something to say: route, rule, type, error, time."""
+    """Overlays with content, by file stem: route, rule, type, error, time."""
     network = content.network
     if network is None:
         return {}

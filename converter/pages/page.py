@@ -72,7 +72,7 @@ def page(title: str, body: str, data: Any, *, styles: Sequence[str] = (), script
 
 
 def bar(name: str, sections: Mapping[str, str]) -> str:
-    """The line that stays at the top: the name of the page, links to its sections (text by id), the button of the theme."""
+    """The bar at the top: the page's name, links to sections (text by id), and the theme button."""
     links = "".join(
         f'<a href="#{html.escape(id_)}">{html.escape(text)}</a>' for id_, text in sections.items()
     )
@@ -84,12 +84,12 @@ def bar(name: str, sections: Mapping[str, str]) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """The text of a file of ours in assets/."""
+    """The text of a file in assets/."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def embedded(data: Any) -> str:
-    """JSON that ends no element and starts no comment, wherever in HTML it stands: it has no <, > or &, and is ASCII."""
+    """JSON that is safe anywhere in HTML: ASCII without <, > and &."""
     try:
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     except ValueError:

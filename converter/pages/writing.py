@@ -57,13 +57,13 @@ def conversion_page(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class PageFiles:
-    """What is to be written, if anything. html: a file. overlays: a folder for Model Explorer's node data."""
+    """The files to write. html: a file. overlays: a folder for Model Explorer's node data."""
 
     html: Path | None = None
     overlays: Path | None = None
 
     def check(self, others: Iterable[object] = (), *, force: bool = False) -> None:
-        """UsageError for what cannot be written, or would replace one of the others that are paths; before any work.
+        """Checks the paths before any work. Raises UsageError if one is unwritable or would replace another.
 
         force: other files may be replaced, whatever they are.
         """
@@ -71,7 +71,7 @@ class PageFiles:
         check_overlays(self.overlays, force=force)
 
     def write(self, content: Callable[[], PageContent]) -> None:
-        """Ask for the content if anything is to be written, and write it."""
+        """Writes the page, if asked for. Its content is computed only then."""
         if self.html is None and self.overlays is None:
             return
         known = content()

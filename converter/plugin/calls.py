@@ -114,7 +114,9 @@ OUTPUTS = "outputs"
 
 
 def own_outputs(library: Path, case: ContractCase, *, host: Path | None = None) -> tuple[TensorDesc, ...]:
-    """Types and shapes of the outputs. ConversionError where it cannot be created, or does not say, or ends the child."""
+    """Types and shapes of the outputs. Raises ConversionError if the plugin cannot be created, fails, or ends the
+    child.
+    """
     where = f"plugin {case.plugin} of {library}, {case.name}"
     fix = "correct the node's attributes and inputs, or correct the plugin"
     with LibraryWorker(library, host, 60.0) as worker:

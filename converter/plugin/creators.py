@@ -18,7 +18,7 @@ STATIC = "static registration"
 
 @dataclass(frozen=True)
 class HeldPlugins:
-    """What a library of the user's holds. static: whether it registers its creators by itself, while it is loaded.
+    """The plugins of a user's library. static: whether it registers them itself when loaded.
 
     needs: file names of the TensorRT libraries that came with it.
     """
@@ -29,7 +29,7 @@ class HeldPlugins:
     needs: tuple[str, ...]
 
     def unloadable(self, target: Target) -> Problem | None:
-        """Why the target's plugin registry cannot have the library; None where it can, as far as this tells."""
+        """Why the target's plugin registry cannot load the library; None if nothing is known against it."""
         core = "libtensorrt_rtx" if target.is_rtx else "libnvinfer"
         if not self.static or any(name.startswith(core) for name in self.needs):
             return None
@@ -45,7 +45,7 @@ class HeldPlugins:
 
 
 def held_plugins(paths: Iterable[Path]) -> tuple[HeldPlugins, ...]:
-    """What the user's libraries hold, each loaded in a child process. UsageError if one cannot be loaded."""
+    """Lists the plugins of the user's libraries, each loaded in a child. Raises UsageError if one does not load."""
     return tuple(_held(path, list_creators(path)) for path in paths)
 
 

@@ -15,8 +15,15 @@ from trtsmith.converter.model.output_file import replacing
 DETECTOR = Path(__file__).parent / "detector"
 """What `scripts/train_sample_detector.py` wrote, and the photograph that it learned from."""
 
+NETWORKS = Path(__file__).parent / "networks"
+"""Graphs as text; constants without values are weights."""
+
 SAMPLES: Mapping[str, str] = {
     "detector": "a detector with mmcv's modulated deformable convolution, a photograph, inputs, and PyTorch's outputs",
+    "yolo": "a small network of a YOLO's nodes, as ultralytics exports it",
+    "yolo_nms": "the same with its non-maximum suppression",
+    "detr": "a small network of a DETR's nodes, as transformers has it",
+    "classifier": "a small network of a ConvNeXt's nodes, as timm has it",
     "unknown": "a node of an operator that nothing knows",
     "odds": "a node of an operator of your own",
     "voice": "a branch on a length, as TorchScript's exporter writes squeeze(-1)",
@@ -31,7 +38,8 @@ _TEXTS: Mapping[str, str] = {
     "unknown": """(float[1, 8, 32, 32] x, float[1, 8] shifts) => (float[1, 8, 32, 32] y) {
         ["/shift"] moved = mmcv.TemporalShift (x, shifts) ["/relu"] y = Relu (moved) }""",
     "odds": '(float[2, 16] p) => (float[2, 16] y) { ["/head/logit"] y = mycompany.Logit (p) }',
-    "voice": """(float[batch, 1, samples] chunk) => (float[] y) <int64[1] last = {-1}, int64 at = {-1}, int64 one = {1}> {
+    "voice": """(float[batch, 1, samples] chunk) => (float[] y)
+        <float[8, 1, 256] filters, int64[1] last = {-1}, int64 at = {-1}, int64 one = {1}> {
         ["/conv"] frames = Conv <strides = [256]> (chunk, filters)
         ["/shape"] shape = Shape (frames) ["/length"] length = Gather (shape, at) ["/single"] single = Equal (length, one)
         ["/if"] y = If (single) <then_branch = then () => (float[] rows) { ["/squeeze"] rows = Squeeze (frames, last) },
@@ -54,11 +62,12 @@ _TEXTS: Mapping[str, str] = {
         ["/tf_nms"] count, kept, best, classes = EfficientNMS_Explicit_TF_TRT (boxes, scores) }""",
 }
 
-_WEIGHTS: Mapping[str, tuple[str, tuple[int, ...]]] = {"voice": ("filters", (8, 1, 256))}
+_PARTS: Mapping[str, Sequence[str]] = {"yolo_nms": ("yolo", "suppression")}
+"""Samples of several graphs of NETWORKS, each on the outputs of the one before."""
 
 
 def write_samples(names: Sequence[str], folder: Path) -> list[str]:
-    """The names of the files written to the folder: all of these samples, or none.
+    """Writes these samples, all or none. Returns the names of the files.
 
     UsageError for an unknown name, and for a file in the folder that has other content. OSError.
     """
@@ -83,10 +92,26 @@ def write_samples(names: Sequence[str], folder: Path) -> list[str]:
 def _files(name: str) -> dict[str, bytes]:
     if name == "detector":
         return {path.name: path.read_bytes() for path in sorted(DETECTOR.iterdir()) if path.suffix != ".md"}
-    opsets = '"" : 18, "mmcv" : 1, "mycompany" : 1'
-    proto = onnx.parser.parse_model(f"<ir_version: 9, opset_import: [{opsets}]> {name} {_TEXTS[name]}")
-    if name in _WEIGHTS:
-        weight, shape = _WEIGHTS[name]
-        values = np.random.default_rng(0).random(shape, np.float32) - np.float32(0.5)
-        proto.graph.initializer.append(numpy_helper.from_array(values, weight))
+    parts = _PARTS.get(name, (name,))
+    proto, *others = (_parsed(f"{part} {_TEXTS[part]}" if part in _TEXTS else _text(part)) for part in parts)
+    for other in others:
+        outputs = [(output.name, output.name) for output in proto.graph.output]
+        proto.graph.CopyFrom(onnx.compose.merge_graphs(proto.graph, other.graph, io_map=outputs))
     return {f"{name}.onnx": proto.SerializeToString(deterministic=True)}
+
+
+def _text(network: str) -> str:
+    return (NETWORKS / f"{network}.txt").read_text(encoding="utf-8")
+
+
+def _parsed(graph: str) -> onnx.ModelProto:
+    """The graph as a model, with weights for the constants that have no value, the same in every call."""
+    opsets = '"" : 18, "mmcv" : 1, "mycompany" : 1'
+    proto = onnx.parser.parse_model(f"<ir_version: 9, opset_import: [{opsets}]> {graph}")
+    generator = np.random.default_rng(0)
+    for info in proto.graph.value_info:
+        shape = [size.dim_value for size in info.type.tensor_type.shape.dim]
+        values = generator.standard_normal(shape, np.float32) * np.float32(np.prod(shape[1:]) ** -0.5)
+        proto.graph.initializer.append(numpy_helper.from_array(values, info.name))
+    del proto.graph.value_info[:]
+    return proto

@@ -31,7 +31,7 @@ class Body:
 
 
 def rules_of_body(body: Body, timeout_s: float = _TIMEOUT_S) -> ShapeRules:
-    """The rules, from small sizes where the body takes them. UsageError for a body that does not run, or follows none."""
+    """Finds the rules, at small sizes if the body accepts them. Raises UsageError if it fails or follows no rule."""
     try:
         found = run_child(
             "trtsmith.converter.scaffold.body_worker", json.dumps(asdict(body)), "", timeout_s=timeout_s

@@ -82,7 +82,7 @@ def _drawn(generator: np.random.Generator, shape: Sequence[int], kind: str) -> n
 
 
 def smaller(shapes: Sizes) -> dict[str, tuple[int, ...]]:
-    """The shapes with small sizes in the place of large ones: equal ones stay equal, and others differ."""
+    """Replaces large sizes by small ones: equal sizes stay equal, different ones stay different."""
     sizes = {size for shape in shapes.values() for size in shape}
     free = iter(size for size in range(_SMALL + 1, 10_000) if size not in sizes)
     small = {size: next(free) for size in sorted(sizes) if size > _SMALL}

@@ -28,7 +28,7 @@ def check_free(folder: Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """All files, by their paths in the folder, or none. UsageError if the folder cannot be written."""
+    """Writes all files by their relative paths, or none. Raises UsageError."""
     check_free(folder)
     target = folder.absolute()
     work: Path | None = None

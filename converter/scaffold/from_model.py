@@ -39,7 +39,7 @@ _KINDS = {
 
 
 def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = None) -> Draft:
-    """The draft of an operator that a node of the model needs. UsageError for a node that is none of these.
+    """Drafts the operator of an unknown node. Raises UsageError for other nodes.
 
     wanted: the node's name, or one of its outputs, or an op_type that one node has. domain: the one that it must have.
     """

@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
 
 @dataclass(frozen=True)
 class MigratedPlugin:
-    """One V2 plugin and the operator that is drafted of it.
+    """One V2 plugin and the operator drafted from it.
 
     rules:     None where they are to be written by hand. samples: shapes of inputs and of outputs that it gave.
     workspace: bytes for each sample. wider: types that the new plugin takes and the old one does not.
@@ -73,7 +73,7 @@ class MigratedPlugin:
 def migrate_plugins(
     library: Path, cases: Mapping[str, Sequence[ContractCase]], package: str, domain: str, timeout_s: float
 ) -> tuple[list[MigratedPlugin], list[Problem]]:
-    """The plugins that cases are of, and why others cannot be migrated. UsageError where the library cannot be loaded.
+    """Migrates the plugins that cases use, with reasons for the others. Raises UsageError if the library does not load.
 
     cases: by plugin, NAME or NAME:VERSION. package: the Python package that is to be written. domain: in which models have
     the plugins' nodes.

@@ -28,7 +28,7 @@ _NEAR = 1e-3
 
 
 def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> Draft:
-    """The draft of an operator that computes what the function does. UsageError where that cannot be.
+    """Drafts an operator from a function. Raises UsageError if that is not possible.
 
     spec: "module:function" or "FILE.py:function". examples: as signature_of takes them.
     """
@@ -105,7 +105,7 @@ class _Called:
         return drawn
 
     def outputs(self, sizes: Sizes, inputs: Mapping[str, np.ndarray] | None = None) -> list[np.ndarray]:
-        """In float64. UsageError for a function that raises, or gives what are no tensors."""
+        """Outputs in float64. Raises UsageError if the function raises or returns anything but tensors."""
         import torch
 
         given = self.inputs(sizes) if inputs is None else inputs
@@ -135,7 +135,7 @@ class _Called:
         return self.loaded.function(**named, **fields)
 
     def agreeing(self, body: str, opset: int, outputs: Sequence[str]) -> Run:
-        """Output shapes for sizes that the function takes, and for which the body gives the same numbers."""
+        """Output shapes for accepted sizes at which the body agrees with the function."""
 
         def run(sizes: Sizes) -> Sizes | None:
             try:

@@ -26,7 +26,7 @@ _DECLARATION = "TRITON"
 
 
 def draft_of_kernel(names: Names, spec: str, reference: str, examples: Mapping[str, str]) -> Draft:
-    """The draft of an operator that the kernel computes. UsageError where that cannot be.
+    """Drafts an operator from a kernel. Raises UsageError if that is not possible.
 
     spec: "module:kernel" or "FILE.py:kernel", a function under @triton.jit or its TritonKernel. reference, examples: as
     draft_of_function takes them; those of the TritonKernel where they are not given.

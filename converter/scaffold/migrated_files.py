@@ -22,7 +22,7 @@ _WITH_SMALLER = "from trtsmith.importers.dims import smaller\n"
 
 
 def package_name(library: Path) -> str:
-    """What the Python package of a library's plugins is called."""
+    """Name of the Python package for a library's plugins."""
     stem = re.sub(r"^lib|_v2$", "", library.name.partition(".")[0])
     return identifier(re.sub(r"_plugins?$", "", re.sub(r"_v2$", "", stem)).lower(), "plugins") + "_v3"
 
@@ -129,7 +129,7 @@ def _wider(one: MigratedPlugin) -> str:
 
 
 def unwritten(one: MigratedPlugin) -> list[str]:
-    """What could not be observed, and is to be written by hand."""
+    """What could not be observed and must be written by hand."""
     snake = one.draft.names.snake
     rule = [f"the shape rule, in ops/{snake}.cpp and {snake}.py"] * (one.rules is None)
     return [*rule, *[f"the size of the workspace, in ops/{snake}.cpp"] * (len({*one.workspace}) > 1)]

@@ -18,7 +18,7 @@ from trtsmith.importers.registry import find_aliases, normalise_domain
 
 @dataclass(frozen=True)
 class ModelNode:
-    """The node, and what the model says of its values. dims: a number or a name for each dimension, None if unknown."""
+    """A node with the types of its values. dims: a number or a name for each dimension, None if unknown."""
 
     proto: onnx.NodeProto
     where: str
@@ -111,7 +111,7 @@ def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> Model
 
 
 def numbers(node: ModelNode, value: str) -> tuple[int, ...]:
-    """Sizes to begin with: the model's, and for each name of a dimension one of its own."""
+    """Start sizes: the model's, and a distinct size for each named dimension."""
     every = [d for name in node.inputs for d in (node.dims[name] or ())]
     known = {d for d in every if isinstance(d, int)}
     free = iter(size for size in range(3, 10_000) if size not in known)

@@ -24,7 +24,7 @@ _STANDARD = ("ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.train
 
 @dataclass(frozen=True)
 class Names:
-    """An operator's name as its files have it. name: VoxelMaxPool. domain: of ONNX nodes."""
+    """An operator's names in its files. name: VoxelMaxPool. domain: of ONNX nodes."""
 
     name: str
     domain: str
@@ -45,7 +45,7 @@ class Names:
         return self.snake.upper()
 
     def placeholders(self) -> dict[str, str]:
-        """What stands for @...@ in templates."""
+        """Values of the templates' @...@ placeholders."""
         return {
             "Name": self.name,
             "NAME": self.constant,
@@ -58,7 +58,7 @@ class Names:
 
 
 def check_names(name: str, domain: str) -> Names:
-    """UsageError, with all that is wrong, for names that clash or that some language does not take."""
+    """Checks names. Raises UsageError with all clashes and names that a language rejects."""
     names = Names(name, domain)
     problems = [*_of_name(names), *_of_domain(domain)]
     if problems:

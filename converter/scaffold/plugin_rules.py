@@ -23,7 +23,7 @@ _ARITHMETIC = ("+", "-", "*", "//")
 def rules_with_fields(
     seen: Observed, fields: Mapping[str, Any], changed: Sequence[tuple[Mapping[str, Any], Observed]]
 ) -> Rules | None:
-    """The rules, with fields in place of the numbers that follow them. None where no rule is sure.
+    """The rules with fields in place of numbers that follow them; None if no rule is certain.
 
     fields: values with which `seen` was asked. changed: what other values gave, each with those that differ.
     """

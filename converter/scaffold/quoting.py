@@ -18,7 +18,7 @@ _QUOTES = '"""'
 
 
 def identifier(name: str, fallback: str, taken: Iterable[str] = ()) -> str:
-    """A name in ASCII that Python and C++ take, as close to the given one as can be, and none of `taken`."""
+    """An ASCII identifier for Python and C++, close to the given name and not in `taken`."""
     plain = re.sub(r"\W+", "_", name, flags=re.ASCII)[:_LONGEST].strip("_") or fallback
     if not plain[0].isalpha() or keyword.iskeyword(plain) or plain in CPP_WORDS:
         plain = f"{fallback}_{plain}"
@@ -44,13 +44,13 @@ def literal(value: Any) -> str:
 
 
 def text_block(text: str) -> str:
-    """A text as a Python literal of as many lines."""
+    """Formats a text as a multi-line Python literal."""
     lines = text.replace("\\", "\\\\").replace(_QUOTES, '\\"\\"\\"').split("\n")
     return "\n".join([_QUOTES, *map(_escaped, lines), _QUOTES])
 
 
 def code_span(text: str) -> str:
-    """A text as code within a line of Markdown."""
+    """Formats a text as inline code in Markdown."""
     shown = _escaped(text)
     runs = [len(run) for run in re.findall("`+", shown)]
     fence = "`" * next(count for count in range(1, len(runs) + 2) if count not in runs)

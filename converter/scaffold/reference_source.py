@@ -110,7 +110,7 @@ def of_function(
 
 
 def body_file(names: Names, origin: str, body: str, opset: int) -> bytes:
-    """The module, with OPSET and BODY. origin: where the body comes from, in words of ours."""
+    """The body module, with OPSET and BODY. origin: where the body comes from, in words."""
     return (
         f'"""Holds the body of {names.name}, as {origin} has it.\n\n'
         "In the syntax of onnx.parser; @name@ is the value of a field.\n"

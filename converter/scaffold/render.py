@@ -1,4 +1,4 @@
-"""Fills in templates: replaces @name@, and nothing else."""
+"""Fills in templates by replacing @name@ only."""
 
 from __future__ import annotations
 

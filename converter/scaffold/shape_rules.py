@@ -23,7 +23,7 @@ _FACTORS = tuple(range(2, 65))
 
 @dataclass(frozen=True)
 class ShapeRules(PlainData):
-    """What was found.
+    """What `find_rules` found.
 
     free:    groups of dimensions that are of one size, which may be any; each group is a size of the operator.
     fixed:   dimensions with the only size that was taken.
@@ -40,11 +40,11 @@ class ShapeRules(PlainData):
 
 
 class NoRuleError(Exception):
-    """A dimension that follows none of the rules that are known: (output, axis, its sizes)."""
+    """A dimension follows no known rule: (output, axis, its sizes)."""
 
 
 def find_rules(given: Sizes, fields: Mapping[str, int], run: Run) -> ShapeRules:
-    """The rules of what `run` computes, by trying other sizes. fields: whole numbers that may be part of a rule.
+    """Finds the shape rules of `run` by trying sizes. fields: whole numbers that a rule may use.
 
     Raises NoRuleError, and LookupError if `run` does not take the given shapes.
     """
@@ -65,7 +65,7 @@ def find_rules(given: Sizes, fields: Mapping[str, int], run: Run) -> ShapeRules:
 
 
 def with_size(sizes: Sizes, group: Sequence[Axis], size: int) -> dict[str, tuple[int, ...]]:
-    """The shapes with another size of a group of dimensions."""
+    """The shapes with one group of dimensions resized."""
     changed = {name: list(shape) for name, shape in sizes.items()}
     for name, axis in group:
         changed[name][axis] = size

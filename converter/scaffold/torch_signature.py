@@ -50,7 +50,7 @@ class Signature:
 
 
 def signature_of(function: Callable[..., Any], examples: Mapping[str, str], where: str) -> Signature:
-    """UsageError, with all that is wrong, for parameters that a plugin cannot have or that nothing is known of.
+    """Reads the signature. Raises UsageError with all parameters that are unknown or impossible for a plugin.
 
     examples: the text of --example by the parameter's name: "2x3x4", "5:int64", "3", "0.5", "3,3".
     """

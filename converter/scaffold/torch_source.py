@@ -33,7 +33,7 @@ class TorchFunction:
 
 
 def python_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The Python function of which torch.library.custom_op made an operator; any other function as it is."""
+    """The Python function behind a torch.library.custom_op; other functions unchanged."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(function, torch.library.CustomOpDef):
         return function._init_fn  # type: ignore[no-any-return]  # under no public name
@@ -41,7 +41,7 @@ def python_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_function(spec: str) -> TorchFunction:
-    """The function of "module:function", whose module is imported. UsageError if it cannot be had."""
+    """Imports the function of "module:function". Raises UsageError."""
     where = f"--from-torch {spec}"
     place, colon, name = spec.rpartition(":")
     if not colon or not place or not name.isidentifier():
@@ -73,7 +73,7 @@ def _is_installed(path: Path) -> bool:
 
 
 def standalone_source(path: Path, where: str) -> bytes:
-    """The file, which must stand alone: the package will have a copy of it and nothing else."""
+    """The source file, which must stand alone, since the package gets a copy of it."""
     content = path.read_bytes()
     for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.ImportFrom) and node.level:

@@ -37,7 +37,7 @@ _WRITTEN = {"int32": "an INT or INTS attribute", "float32": "a FLOAT or FLOATS a
 
 
 def attribute_faults(creator: DeclaredCreator, attributes: Sequence[A]) -> Iterator[Refusal]:
-    """What makes the plugin other than the node says, or keeps it from being made."""
+    """Faults that prevent the plugin, or make it differ from the node's attributes."""
     fields = {field.name: field for field in creator.fields}
     given = {attribute.name for attribute in attributes}
     names = ", ".join(fields) or "(none)"
@@ -62,7 +62,7 @@ def attribute_faults(creator: DeclaredCreator, attributes: Sequence[A]) -> Itera
 
 
 def attribute_notes(creator: DeclaredCreator, attributes: Sequence[A]) -> Iterator[str]:
-    """What may make the plugin other than one thinks, one sentence each."""
+    """Surprises in how the parser passes attributes, one sentence each."""
     fields = {field.name: field for field in creator.fields}
     given = {attribute.name: attribute for attribute in attributes}
     left = [field for name, field in fields.items() if name not in given and name not in creator.required]

@@ -1,4 +1,4 @@
-"""Selects boxes that overlap no better one: NonMaxSuppression of ONNX, whose number of results depends on values.
+"""Non-maximum suppression as ONNX has it: the number of results depends on values.
 
 NonMaxSuppression in other operators of ONNX.
 
@@ -224,7 +224,7 @@ BOX_SELECTION = OpDef(
     name="BoxSelection",
     selects="detections",
     onnx="NonMaxSuppression",
-    doc="Of the boxes of each class those that overlap no better one, the best first, and their number.",
+    doc="Non-maximum suppression for each class: the boxes that remain, sorted by score, and their number.",
     inputs=(
         Port("boxes", "F", 3, "[batch, boxes, 4]"),
         Port("scores", "F", 3, "[batch, classes, boxes]; a NaN is the score of no candidate"),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bench_table import bench_tables
-from docpages import network_times, popular_tables, real_networks
 from docpages.marks import markdown_table, table_of
 from docpages.native_times import native_tables, selection_table
 from gpucheck import engine_tables
@@ -252,93 +251,3 @@ def render_engines(record: Mapping[str, Any], step: str) -> str:
     header, made = engine_tables.TABLES[step]
     said = engine_tables.SAID[step](rows) if step in engine_tables.SAID else found["summary"]
     return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, made(rows))}"
-
-
-def figures() -> str:
-    """What was measured in one table, each figure of one record."""
-    coverage = read(COVERAGE_RECORD)["summary"]
-    native = [row for row in read(NATIVE_RECORD)["rows"] if row["dtype"] == "float16"]
-    attention = next(row for row in native if row["case"] == "detr_encoder")
-    convolution = next(row for row in native if row["case"] == "dla_64x128x128")
-    tests, graphs = _step("onnx-tests"), _step("graphs")
-    matched = sum(row["verdict"] in engine_tables.MATCHED for row in tests)
-    agreeing = sum(row.get("graphs", 0) for row in graphs if row["verdict"] == "agrees")
-    tried = sum(row.get("graphs", 0) for row in graphs)
-    rows = [
-        (
-            f"ONNX's own tests of operators, {coverage['about_tensors']:,} cases",
-            f"{coverage['built_as_is']:,} build",
-            f"{coverage['built_rewritten']:,} build, {coverage['passed']:,} give ONNX's outputs",
-        ),
-        real_networks.figure_row(),
-        real_networks.engine_row(),
-        popular_tables.popular_row(),
-        (
-            "Attention of Deformable DETR's encoder, fp16, H200",
-            f"{attention['native']['median_us']:,.0f} µs in standard operators",
-            f"{attention['plugin']['median_us']:,.0f} µs: {attention['ratio']:.0f} times as fast",
-        ),
-        (
-            "Modulated deformable convolution of DLA, fp16, H200",
-            f"{convolution['native']['median_us']:,.0f} µs in standard operators",
-            f"{convolution['plugin']['median_us']:,.0f} µs: {convolution['ratio']:.1f} times as fast",
-        ),
-        *_network_rows(),
-        network_times.real_row(),
-        (
-            f"ONNX's tests as engines on a GPU, {len(tests):,} cases",
-            "",
-            f"{matched:,} give ONNX's outputs",
-        ),
-        (f"Random graphs as engines on a GPU, {tried:,}", "", f"{agreeing:,} agree with onnxruntime"),
-        (
-            "Whole networks as engines on a GPU, against onnxruntime",
-            "",
-            engine_tables.networks_said(_step("networks")),
-        ),
-        (
-            "Planted errors, each to be found by node",
-            "",
-            engine_tables.planted_said(_step("planted")).split(";")[0],
-        ),
-    ]
-    answers = list(read(REGISTRIES_RECORD)["answers"].values())
-    asked = sum(count["comparisons"] for found in answers for count in totals(found).values())
-    faults = sum(len(found["faults"]) for found in answers)
-    rows.append(
-        (
-            f"Plugin libraries in the registries of TensorRT 10, 11 and TensorRT-RTX, {len(answers)} versions",
-            "",
-            f"{asked - faults:,} of {asked:,} answers are right",
-        )
-    )
-    return markdown_table(("", "TensorRT alone", "with trtsmith"), rows)
-
-
-SHOWN_NETWORKS = {
-    "deformable_detr": "Deformable DETR on 800x1333",
-    "bevformer_layer": "a layer of BEVFormer's encoder",
-}
-
-
-def _network_rows() -> list[tuple[str, str, str]]:
-    """Whole engines in fp16, batch 1."""
-    rows = []
-    for row, _ in network_times.measured(network_times.read()):
-        if row["network"] in SHOWN_NETWORKS and (row["precision"], row["batch"]) == ("fp16", 1):
-            ways = row["rows"]
-            engines = [ways[way]["median_ms"] for way in ("native", "GridSample") if way in ways]
-            mine = ways["plugins"]["median_ms"]
-            rows.append(
-                (
-                    f"Engine of {SHOWN_NETWORKS[row['network']]}, fp16, H200",
-                    f"{min(engines):.1f} ms in standard operators",
-                    f"{mine:.2f} ms: {min(engines) / mine:.1f} times as fast",
-                )
-            )
-    return rows
-
-
-def _step(step: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = newest(step)["steps"][step]["rows"]
-    return rows

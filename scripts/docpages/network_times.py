@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from docpages.marks import markdown_table, table_of
 
@@ -142,7 +142,12 @@ def render_layers(records: Sequence[Record]) -> str:
 
 def real_sizes() -> str:
     """What scripts/bench_real_networks.py measured."""
-    return render_real_sizes(json.loads((FOLDER / "h200" / "real_networks.json").read_text(encoding="utf-8")))
+    return render_real_sizes(read_real_sizes())
+
+
+def read_real_sizes() -> Record:
+    record: Record = json.loads((FOLDER / "h200" / "real_networks.json").read_text(encoding="utf-8"))
+    return record
 
 
 def render_real_sizes(record: Record) -> str:
@@ -164,17 +169,21 @@ def render_real_sizes(record: Record) -> str:
     return f"{said}\n\n{markdown_table(('network', *_REAL.values()), rows)}\n\n{share}{left}"
 
 
-def real_row() -> tuple[str, str, str]:
-    """The same in numbers, for the table of all figures."""
-    record = json.loads((FOLDER / "h200" / "real_networks.json").read_text(encoding="utf-8"))
-    done = [row for row in record["rows"] if "died" not in row]
-    right = {way: sum(_is_right(row["rows"].get(way, {})) for row in done) for way in _REAL}
-    half, compiled = (geometric_mean(_ratios(done, way)) for way in ("import half", "compile half"))
-    return (
-        f"Networks of real size in float16 on an H200, {len(done)}",
-        f"{right['import half']} run right, of `module.half()`",
-        f"{right[_OURS]} run right, in {half:.2f} of the time; in {compiled:.2f} of that of `torch.compile`",
-    )
+class Beside(NamedTuple):
+    """Another way beside ours: networks, those that each runs right and both, and the mean of our time over the other's."""
+
+    networks: int
+    right: int
+    ours_right: int
+    both_right: int
+    time: float
+
+
+def beside(way: str) -> Beside:
+    done = [row for row in read_real_sizes()["rows"] if "died" not in row]
+    right, ours = (sum(_is_right(row["rows"].get(one, {})) for row in done) for one in (way, _OURS))
+    ratios = _ratios(done, way)
+    return Beside(len(done), right, ours, len(ratios), geometric_mean(ratios))
 
 
 def _is_right(way: Mapping[str, Any]) -> bool:

@@ -1,101 +1,128 @@
-"""Tables of what scripts/popular_networks.py found, and the program that exports each network."""
+"""Pages of what scripts/popular_networks.py found: the sums, and for each library its networks and their exports."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from docpages.marks import escaped, markdown_table
+from docpages.marks import Parts, escaped, markdown_table
 from popularnetworks.network_trial import BUILDS, PRECISIONS
 
 RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "popular_networks.json"
+GPU_RECORD = RECORD.parent / "h200" / RECORD.name
 AGREE = "agree"
+VERDICTS = (AGREE, "agrees in part", "not comparable", "disagree", "no engine")
 
 Row = Mapping[str, Any]
 
 
+def read(record: Path = RECORD) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    return document
+
+
 def popular_networks() -> str:
-    return render_popular_networks(json.loads(RECORD.read_text(encoding="utf-8")))
+    return render_popular_networks(read())
 
 
-def popular_programs() -> str:
-    return render_popular_programs(json.loads(RECORD.read_text(encoding="utf-8"))["rows"])
+def on_gpu() -> list[Row]:
+    """Their engines on the H200."""
+    rows: list[Row] = read(GPU_RECORD)["rows"]
+    return rows
 
 
-def popular_engines() -> str:
-    """A table for each GPU of which there is a record."""
-    parts = []
-    for path in sorted(RECORD.parent.glob(f"*/{RECORD.name}")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        found: dict[tuple[str, str, str], dict[str, Row]] = defaultdict(dict)
-        for row in record["rows"]:
-            found[row["network"], row["library"], row["exporter"]][row["precision"]] = row
-        head = ("network", "library", "exporter", *PRECISIONS[:2])
-        lines = [(*names, *(_cell(by.get(one)) for one in PRECISIONS[:2])) for names, by in found.items()]
-        versions = f"driver {record['driver']}, TensorRT-RTX {record['packages']['tensorrt-rtx-cu13']}"
-        parts += [f"{record['gpu']}, {versions}.", markdown_table(head, lines)]
-    return "\n\n".join(parts)
+def page_of(library: str) -> str:
+    """The library's page, below docs/."""
+    return f"evidence/popular/{library.replace('_', '-')}.md"
 
 
-def popular_row() -> tuple[str, str, str]:
-    """For the table of all figures."""
-    rows = json.loads(RECORD.read_text(encoding="utf-8"))["rows"]
-    made = [row for row in rows if "alone" in row]
-    alone = sum(row["alone"] == BUILDS for row in made)
-    said = [
-        f"{precision} {_agreeing(rows, precision)}" for precision in PRECISIONS if _tried(rows, precision)
-    ]
-    return (
-        f"Networks of {len({row['library'] for row in rows})} libraries as users export them, {len(made)} files",
-        f"{alone} build (TensorRT-RTX)",
-        f"graphs agree with onnxruntime: {', '.join(said)}",
+def pages() -> dict[str, Parts]:
+    """The generated part of each library's page."""
+    libraries = dict.fromkeys(row["library"] for row in read()["rows"])
+    return {f"docs/{page_of(one)}": {one: partial(popular_library, one)} for one in libraries}
+
+
+def popular_library(library: str) -> str:
+    record, engines = read(), read(GPU_RECORD)
+    rows = [row for row in record["rows"] if row["library"] == library]
+    ran = [row for row in engines["rows"] if row["library"] == library]
+    return "\n\n".join(
+        [
+            render_library(rows),
+            *([render_engines(engines, ran)] if ran else []),
+            render_popular_programs(rows),
+        ]
     )
+
+
+def render_library(rows: Sequence[Row]) -> str:
+    first = rows[0]
+    said = f"{first['library']} {first['version']}" if first.get("version") else first["library"]
+    return f"{said}. {_networks_said(rows)}\n\n{_networks(rows)}"
+
+
+def _networks_said(rows: Sequence[Row]) -> str:
+    names, made = {row["network"] for row in rows}, [row for row in rows if not row["export"]]
+    alone = sum(row.get("alone") == BUILDS for row in made)
+    return (
+        f"{len(names)} network{'s' * (len(names) > 1)}, {len(rows)} export{'s' * (len(rows) > 1)}, of which "
+        f"{len(rows) - len(made)} fail. TensorRT-RTX alone builds {alone} of {len(made)} files."
+    )
+
+
+def render_engines(record: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    """The engines that ran on a GPU."""
+    found: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        found[row["network"], row["exporter"]][row["precision"]] = row
+    lines = [(*names, *(_cell(by.get(one)) for one in PRECISIONS[:2])) for names, by in found.items()]
+    versions = f"driver {record['driver']}, TensorRT-RTX {record['packages']['tensorrt-rtx-cu13']}"
+    table = markdown_table(("network", "exporter", *PRECISIONS[:2]), lines)
+    return f"## As engines\n\n{record['gpu']}, {versions}.\n\n{table}"
 
 
 def _tried(rows: Sequence[Row], precision: str) -> list[Row]:
     return [row["precisions"][precision] for row in rows if precision in row.get("precisions", {})]
 
 
-def _agreeing(rows: Sequence[Row], precision: str) -> str:
-    tried = _tried(rows, precision)
-    return f"{sum(one['verdict'] == AGREE for one in tried)} of {len(tried)}"
-
-
 def render_popular_networks(record: Mapping[str, Any]) -> str:
     rows: Sequence[Row] = record["rows"]
     said = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
-    names = {row["network"] for row in rows}
-    libraries = dict.fromkeys(
-        (row["library"], row.get("version", ""), row.get("licence", "")) for row in rows
-    )
-    counts = [
-        (
-            precision,
-            str(len(tried)),
-            str(sum(one["builds"] for one in tried)),
-            str(sum(one["verdict"] == AGREE for one in tried)),
-            str(sum(one["verdict"] == "disagree" for one in tried)),
-        )
-        for precision in PRECISIONS
-        if (tried := _tried(rows, precision))
-    ]
-    made = [row for row in rows if not row["export"]]
-    alone = sum(row.get("alone") == BUILDS for row in made)
+    counts = []
+    for precision in PRECISIONS:
+        verdicts = Counter(one["verdict"] for one in _tried(rows, precision))
+        if verdicts:
+            counts.append((precision, *map(str, (verdicts.total(), *(verdicts[one] for one in VERDICTS)))))
     return "\n\n".join(
         [
-            f"{said}. {len(names)} networks, {len(rows)} exports, of which {len(rows) - len(made)} fail. "
-            f"TensorRT-RTX alone builds {alone} of {len(made)} files.",
-            markdown_table(("precision", "tried", "trtsmith builds", "agree", "disagree"), counts),
-            _networks(rows),
+            f"{said}. {_networks_said(rows)}",
+            markdown_table(("precision", "tried", *VERDICTS), counts),
+            _libraries(rows),
             "What does not pass, by cause:",
             _failures(rows),
-            "The libraries, with the licences that they state:",
-            markdown_table(("library", "version", "licence"), sorted(libraries)),
         ]
     )
+
+
+def _libraries(rows: Sequence[Row]) -> str:
+    lines = []
+    for library in dict.fromkeys(row["library"] for row in rows):
+        own = [row for row in rows if row["library"] == library]
+        names = {row["network"] for row in own}
+        agreeing = (_tried(own, precision) for precision in PRECISIONS)
+        agree = [
+            f"{sum(one['verdict'] == AGREE for one in tried)} of {len(tried)}" if tried else ""
+            for tried in agreeing
+        ]
+        link = f"[{library}]({page_of(library).removeprefix('evidence/')})"
+        about = (own[0].get("version", ""), own[0].get("licence", ""))
+        lines.append((link, *about, f"{len(names)}", f"{len(own)}", *agree))
+    head = ("library", "version", "licence", "networks", "exports", *(f"{one} agree" for one in PRECISIONS))
+    return markdown_table(head, lines)
 
 
 def _networks(rows: Sequence[Row]) -> str:
@@ -105,7 +132,6 @@ def _networks(rows: Sequence[Row]) -> str:
         lines.append(
             (
                 f"[{row['network']}](#{_anchor(row)}), {row['about']}",
-                row["library"],
                 row["exporter"],
                 size,
                 ", ".join(row.get("dynamic", ())),
@@ -113,7 +139,7 @@ def _networks(rows: Sequence[Row]) -> str:
                 *(_cell(row.get("precisions", {}).get(precision)) for precision in PRECISIONS),
             )
         )
-    head = ("network", "library", "exporter", "opset, nodes", "dynamic", "TensorRT-RTX alone", *PRECISIONS)
+    head = ("network", "exporter", "opset, nodes", "dynamic", "TensorRT-RTX alone", *PRECISIONS)
     return markdown_table(head, lines)
 
 
@@ -150,12 +176,12 @@ def _anchor(row: Row) -> str:
 
 
 def render_popular_programs(rows: Sequence[Row]) -> str:
-    """A section for each network: what makes it, then a line for each exporter."""
+    """A heading and a section for each network: what makes it, then a line for each exporter."""
     programs: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         lines = programs.setdefault((f"### {_title(row)}", row["program"][0]), [])
         lines.append(f"# {row['exporter']}{' (fails)' if row['export'] else ''}\n{row['program'][1]}")
-    parts, before = [], ""
+    parts, before = ["## How each network is exported"], ""
     for (title, build), lines in programs.items():
         code = "\n".join(["```python", build, *lines, "```"])
         parts.append(code if title == before else f"{title}\n\n{code}")

@@ -18,6 +18,8 @@ GPU_RECORD = BENCHMARKS / "h200" / "real_models.json"
 
 NOT_MADE = "onnxruntime cannot make it"
 BUILDS = "builds"
+NOT_RUN = "the engine could not be run"
+COMPARED = " outputs compared: "
 
 Entry = Mapping[str, Any]
 
@@ -50,39 +52,35 @@ def render_real_engines(record: Mapping[str, Any]) -> str:
     return f"{said}\n\n{markdown_table(('network', 'verdict', 'what locate found'), rows)}" if rows else said
 
 
-def figure_row() -> tuple[str, str, str]:
-    """The files as they are, for the table of all figures."""
+def given() -> list[Entry]:
+    """The files as their packages bring them."""
     results = json.loads(RECORD.read_text(encoding="utf-8"))["results"]
-    given = [result for result in results if result["form"] == AS_IT_IS]
-    alone = sum(result["native"] == BUILDS for result in given)
-    built = sum(bool(result["engine_bytes"]) for result in given)
-    agree = sum(result["outcome"] == AGREES for result in given)
-    return (
-        f"Networks that public packages bring, {len(given)}",
-        f"{alone} build (TensorRT-RTX)",
-        f"{built} build, the graphs of {agree} agree with onnxruntime{_not_comparable(given)}",
-    )
+    return [result for result in results if result["form"] == AS_IT_IS]
 
 
-def engine_row() -> tuple[str, str, str]:
-    """The files as engines on a GPU, for the same table."""
-    results = json.loads(GPU_RECORD.read_text(encoding="utf-8"))["results"]
-    agree = sum(result["outcome"] == AGREES for result in results)
-    return (
-        f"These networks as engines on an H200, {len(results)} of at most 36 MB",
-        "",
-        f"{agree} agree with onnxruntime{_not_comparable(results)}",
-    )
+def engines() -> list[Entry]:
+    """Their engines on a GPU."""
+    found: list[Entry] = json.loads(GPU_RECORD.read_text(encoding="utf-8"))["results"]
+    return found
 
 
-def _not_comparable(results: Iterable[Entry]) -> str:
-    count = sum(_proves_nothing(result) for result in results)
-    return f", {count} are not comparable" if count else ""
+def verdict(result: Entry) -> str:
+    """The verdict as `verify` names it, "not built" or "did not run"."""
+    outcome = result["outcome"]
+    if not result["engine_bytes"]:
+        return "not built"
+    if outcome == AGREES:
+        return "agree"
+    if outcome.startswith(NOT_RUN):
+        return "did not run"
+    if not _proves_nothing(result):
+        return "disagree"
+    return "agrees in part" if COMPARED in outcome else "not comparable"
 
 
 def _proves_nothing(result: Entry) -> bool:
     """Whether an output is not comparable and the others agree."""
-    return result["outcome"].startswith("output ") or " outputs compared: " in result["outcome"]
+    return result["outcome"].startswith("output ") or COMPARED in result["outcome"]
 
 
 def render_real_networks(record: Mapping[str, Any]) -> str:

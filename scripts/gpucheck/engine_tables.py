@@ -121,7 +121,6 @@ def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def planted_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(what was planted, model, where, node, named first, verdict)."""
-    found = [one for row in rows for one in row["found"]["planted"]]
     return [
         (
             one["plant"] or "nothing",
@@ -131,13 +130,18 @@ def planted_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             next(iter(one.get("named", ())), ""),
             "right" if one["found"] else "; ".join(one["faults"]),
         )
-        for one in found
+        for one in searches(rows)
     ]
+
+
+def searches(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Each search for an error; "plant" is None in those without one."""
+    return [one for row in rows for one in row["found"]["planted"]]
 
 
 def planted_said(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many of the planted errors were found, and how often nothing was named where nothing was planted."""
-    found = [one for row in rows for one in row["found"]["planted"]]
+    found = searches(rows)
     planted = [one["found"] for one in found if one["plant"] is not None]
     controls = [one["found"] for one in found if one["plant"] is None]
     return (
@@ -148,7 +152,7 @@ def planted_said(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many networks agree in everything, in which of FORMS, and their outputs at each size."""
-    judged = [row for row in _today(rows) if row["precision"] in FORMS]
+    judged = judged_outputs(rows)
     names = {row["network"] for row in judged}
     wrong = {row["network"] for row in judged if not row["passed"]}
     forms = [form for form in FORMS if any(row["precision"] == form for row in judged)]
@@ -158,6 +162,11 @@ def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
         f"{found['agree']} of {found.total()} outputs agree, {found['not comparable']} are not comparable"
     )
     return f"{said}: {counts}, {found['disagree']} disagree" if found else said
+
+
+def judged_outputs(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the precisions that have to agree: an output at one size each."""
+    return [row for row in _today(rows) if row["precision"] in FORMS]
 
 
 def _share(row: Mapping[str, Any]) -> float:

@@ -65,8 +65,10 @@ class LineChild:
     def _line(self, late: Late) -> bytes:
         """A line; a part of one if the child ended or is late."""
         line, reading = bytearray(), _pipe(self._child.stdout).fileno()
+        poll = select.poll()  # select takes no descriptor above 1,023
+        poll.register(reading, select.POLLIN)
         while not line.endswith(b"\n"):
-            if select.select([reading], [], [], 0.2)[0]:
+            if poll.poll(200):
                 data = os.read(reading, 1 << 20)
                 if not data:
                     break

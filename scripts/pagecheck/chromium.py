@@ -56,6 +56,8 @@ class Chromium:
     def __enter__(self) -> Chromium:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
+        self._answers = select.poll()  # select takes no descriptor above 1,023
+        self._answers.register(self._read, select.POLLIN)
 
         def descriptors() -> None:  # runs in the child: its 3 and 4 are the pipe's ends
             ours = os.dup(to_read), os.dup(to_write)
@@ -247,7 +249,7 @@ class Chromium:
 
     def _messages(self, seconds: float) -> list[dict[str, Any]]:
         """What comes within that time, or at once; events are kept, answers given back."""
-        if b"\0" not in self._buffer and select.select([self._read], [], [], seconds)[0]:
+        if b"\0" not in self._buffer and self._answers.poll(1000 * seconds):
             data = os.read(self._read, 1 << 20)
             if not data:
                 raise PageError("the browser has ended")

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+import onnx
+import onnx.parser
 import pytest
+import torch
 from typing_extensions import TypedDict, Unpack
 
 import trtsmith
@@ -44,6 +47,11 @@ class OfTerminal(TypedDict, total=False):
 
 def count(**options: Unpack[CountOptions]) -> object:
     return with_defaults(CountOptions, options)
+
+
+SPECTRAL = """<ir_version: 8, opset_import: ["": 17, "mine": 1]>
+    g (float[2, 4] x) => (float[2, 4] y) { z = Relu(x) y = mine.Spectral(z) }"""
+"""The second node has no route."""
 
 
 def test_the_function_has_the_options_as_keywords() -> None:
@@ -132,3 +140,21 @@ def test_a_field_says_the_type_default_and_title_of_its_option() -> None:
     titles = {group.title: [a.dest for a in group._group_actions] for group in parser._action_groups}
     assert titles["sizes"] == ["keep_names", "limit"] and "others" not in titles  # it is in Python alone
     assert parser.parse_args(["--keep-names", "a", "--limit", "2"]).limit == 2.0
+
+
+def test_an_output_in_the_place_of_a_modules_keyword_arguments_is_refused() -> None:
+    module = torch.nn.ReLU()
+    with pytest.raises(trtsmith.UsageError) as caught:
+        trtsmith.convert(module, (torch.zeros(1),), "net.plan")  # type: ignore[arg-type]
+    (problem,) = caught.value.problems
+    assert "'net.plan' is given for the module's arguments by name" in problem.what
+    assert problem.fix == "output='net.plan'"
+
+
+def test_results_are_short_in_a_session(tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(SPECTRAL), model)
+    shown = repr(trtsmith.check(model))
+    assert shown.startswith("<Analysis: nodes: 1 native, 1 unsupported; problems: ") and len(shown) < 400
+    shown = [repr(definition) for definition in trtsmith.operators()]
+    assert "<OpDef MatrixInverse version 1: x -> output; 3 aliases>" in shown and max(map(len, shown)) < 200

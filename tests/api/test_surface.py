@@ -104,7 +104,7 @@ HEAVY = ("numpy", "onnx", "onnxruntime", "onnx_graphsurgeon", "torch", "tensorrt
 
 def test_names() -> None:
     assert trtsmith.__all__ == NAMES == sorted(NAMES)
-    assert {*NAMES} <= {*dir(trtsmith)}
+    assert dir(trtsmith) == NAMES
     assert all(hasattr(trtsmith, name) for name in NAMES)
     with pytest.raises(AttributeError, match="no attribute 'Convert'"):
         trtsmith.Convert  # noqa: B018

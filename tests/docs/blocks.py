@@ -1,9 +1,10 @@
 """Reads the commands of a page: its fenced `console` blocks, with what is said to be needed and the output that is shown.
 
 A command line begins with `$ ` and goes on after a backslash. The lines behind it are its output; a line `...` stands for
-any lines, and numbers may differ from those of the machine at hand. A command exits with 0, unless `$ echo $?` behind it
-shows another code. A block with the comment `<!-- needs: NEED -->` above it is not run; NEEDS lists what there is. A block
-of another language with a title, as `python title="net.py"`, is the file of that name, which the commands find.
+any lines, `...` in a line for any text, and numbers may differ from those of the machine at hand. A command exits with 0,
+unless `$ echo $?` behind it shows another code. A block with the comment `<!-- needs: NEED -->` above it is not run; NEEDS
+lists what there is. A block of another language with a title, as `python title="net.py"`, is the file of that name, which
+the commands find.
 """
 
 from __future__ import annotations
@@ -118,14 +119,16 @@ def _with_codes(commands: list[Command]) -> list[Command]:
 
 
 def shows(page: list[str], real: str) -> bool:
-    """Whether the lines of a page are the real output: any lines for `...`, any numbers for numbers."""
+    """Whether the lines of a page are the real output: any lines or text for `...`, any numbers for numbers."""
     if not page:
         return True
-    pattern = "".join(
-        r"(?:[^\n]*\n)*?" if line.strip() == "..." else re.escape(_masked(line)) + r"\n" for line in page
-    )
+    pattern = "".join(r"(?:[^\n]*\n)*?" if line.strip() == "..." else _escaped(line) + r"\n" for line in page)
     text = "\n".join(_masked(line) for line in real.rstrip("\n").splitlines()) + "\n"
     return re.fullmatch(pattern, text) is not None
+
+
+def _escaped(line: str) -> str:
+    return ".*".join(map(re.escape, _masked(line).split("...")))
 
 
 def _masked(line: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 import generate_docs
 import trtsmith
-from docpages import evidence, gpu_networks, operators, python_api
+from docpages import evidence, figures, gpu_networks, operators, python_api, real_networks
 from docpages.marks import DocumentError, fill
 from docpages.operator_matrix import COLUMNS, KINDS, render
 from docpages.python_api import PAGES
@@ -66,15 +66,37 @@ def test_marks_that_do_not_fit_are_an_error(text: str, parts: dict[str, str]) ->
 
 
 def test_the_table_of_figures_is_that_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text, changed = evidence.figures(), tmp_path / "record.json"
+    text, changed = figures.figures(), tmp_path / "record.json"
     record = evidence.read(evidence.COVERAGE_RECORD)
     record["summary"] |= {"built_as_is": 7}
     changed.write_text(json.dumps(record))
     monkeypatch.setattr(evidence, "COVERAGE_RECORD", changed)
-    assert evidence.figures() == text.replace("915 build", "7 build") != text
+    assert figures.figures() == text.replace("915 build, 887 do not", "7 build, 1,795 do not") != text
 
 
-def test_registries_are_told_apart_where_they_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_rows_of_figures_add_up() -> None:
+    one, several = ("agrees", "agree"), ("disagrees", "disagree")
+    assert figures.shares(3, [(2, one), (1, several)]) == "2 agree, 1 disagrees"
+    assert figures.shares(1234, [(1234, one), (0, several)]) == "1,234 agree"
+    with pytest.raises(DocumentError, match="2 agree, 1 disagrees: that is not 4 in all"):
+        figures.shares(4, [(2, one), (1, several)])
+
+
+def test_outcomes_of_networks_on_a_gpu_are_verdicts() -> None:
+    built = {"engine_bytes": 1}
+    for outcome, verdict in (
+        ("agrees", "agree"),
+        ("1 of 2 outputs compared: largest relative error 1.0e-03", "agrees in part"),
+        ("output 'y' is not comparable: it is zero", "not comparable"),
+        ("y: relative error 1.7e-01, allowed 0.12", "disagree"),
+        ("the engine could not be run: TensorRT refused it", "did not run"),
+    ):
+        assert real_networks.verdict(built | {"outcome": outcome}) == verdict
+    assert real_networks.verdict({"engine_bytes": 0, "outcome": "TensorRT died"}) == "not built"
+    assert {real_networks.verdict(one) for one in real_networks.engines()} <= set(figures.WORDS)
+
+
+def test_registries_are_told_apart_where_they_differ() -> None:
     record = evidence.read(evidence.REGISTRIES_RECORD)
     first, *others = record["answers"]
     assert f"| each of {len(others) + 1} |" in evidence.render_registries(record)
@@ -86,11 +108,6 @@ def test_registries_are_told_apart_where_they_differ(monkeypatch: pytest.MonkeyP
     assert [row.rpartition(" | ")[2] for row in rows] == ["1 |", f"{len(others)} |"]
     refusals = sum(one["refusals"] for one in record["answers"][first]["asked"]["V3"].values())
     assert re.search(rf"\| TensorRT {re.escape(first)} \| V3 \|.* \| {refusals:,} \|.* \| 1 \|", text)
-    changed = tmp_path / "record.json"
-    changed.write_text(json.dumps(record))
-    before = evidence.figures()
-    monkeypatch.setattr(evidence, "REGISTRIES_RECORD", changed)
-    assert evidence.figures() != before
 
 
 VERDICTS = ["exact", "tf32", "wrong", "not built", "shapes"]

@@ -15,6 +15,7 @@ from trtsmith.converter.batch.results.diff import SCHEMA_FILE as DIFF_SCHEMA
 from trtsmith.converter.batch.results.document import SCHEMA_FILE
 from trtsmith.converter.batch.results.pages import KINDS
 from trtsmith.converter.batch.task import TaskStatus
+from trtsmith.converter.verify.verdict import STATUSES
 
 ROOT = Path(__file__).resolve().parents[2]
 BESIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -103,9 +104,10 @@ def test_ci_calls_targets_that_make_has_and_tests_come_last() -> None:
     assert TARGETS[-1] == "test"
 
 
-def test_the_workflow_calls_the_same_targets_in_the_same_order() -> None:
+def test_the_workflow_calls_the_same_targets_in_the_same_order_and_runs_every_test() -> None:
     steps = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["ci"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == [f"make {target}" for target in TARGETS]
+    wanted = [*TARGETS[:-1], "test-all"]
+    assert [step["run"] for step in steps if "run" in step] == [f"make {target}" for target in wanted]
 
 
 def test_a_release_is_made_by_targets_that_run_anywhere() -> None:
@@ -123,6 +125,12 @@ def test_the_hooks_call_the_same_targets_and_no_other_repository() -> None:
     assert [repo["repo"] for repo in repos] == ["local"]
     checks = set(TARGETS) - {"programs"}  # which installs, and checks nothing
     assert {hook["entry"] for hook in repos[0]["hooks"]} == {f"make {target}" for target in checks}
+
+
+def test_every_status_of_a_verdict_leads_to_an_action() -> None:
+    text = (ROOT / "docs/guides/verify-and-locate.md").read_text(encoding="utf-8")
+    rows = text.partition("## From verdict to action")[2].partition("## ")[0]
+    assert {status.strip() for status in re.findall(r"^\| `([a-z ]+)[`(]", rows, flags=re.M)} >= set(STATUSES)
 
 
 RESULTS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch-results.md").read_text(

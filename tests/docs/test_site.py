@@ -91,19 +91,28 @@ def test_what_is_copied_is_the_commands_alone(site: str, browser: Chromium) -> N
     assert [line.split()[:2] for line in commands] == [["trtsmith", "sample"], ["trtsmith", "convert"]]
 
 
-def test_the_search_finds_a_flag_and_guides_before_notes_for_maintainers(
-    site: str, browser: Chromium
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("--precision", "guides/precision.html"),
+        ("fp16", "guides/precision.html"),
+        ("install", "quickstart.html"),
+        ("disagree", "guides/verify-and-locate.html"),
+        ("not comparable", "guides/verify-and-locate.html"),
+        ("yolo", "guides/yolo.html"),
+    ],
+)
+def test_the_search_finds_guides_before_evidence_and_notes(
+    query: str, page: str, site: str, browser: Chromium
 ) -> None:
-    page = shown(browser, f"{site}/index.html")
-    page.evaluate("document.querySelector('.md-search__input').focus()")
-    page.type("--precision")
-    page.press("ArrowRight")  # the search listens to keys that come up
+    shown(browser, f"{site}/index.html").evaluate("document.querySelector('.md-search__input').focus()")
+    browser.type(query)
+    browser.press("ArrowRight")  # the search listens to keys that come up
     links = (
         "[...document.querySelectorAll('.md-search-result__item > a')].map((one) => one.pathname.slice(1))"
     )
-    page.wait_for(lambda: len(page.evaluate(links)) > 5)
-    found = page.evaluate(links)
-    assert found[0] == "guides/precision.html"
-    notes = [at for at, name in enumerate(found) if name.startswith("maintainers/")]
-    guides = [at for at, name in enumerate(found) if name.startswith("guides/")]
-    assert not notes or max(guides) < min(notes)
+    browser.wait_for(lambda: len(browser.evaluate(links)) > 5)
+    found = browser.evaluate(links)
+    assert found[0] == page
+    last = max(at for at, name in enumerate(found) if name.startswith("guides/"))
+    assert not [name for name in found[:last] if name.startswith(("maintainers/", "evidence/"))]

@@ -113,6 +113,7 @@ def test_a_network_is_exported_converted_and_kept(tmp_path: Path, capsys: pytest
 
     page = render_popular_networks(json.loads(output.read_text()))
     assert "2 networks, 2 exports, of which 1 fail." in page
-    assert "| fp16 | 1 | 1 | 1 | 0 |" in page
+    assert "| fp16 | 1 | 1 | 0 | 0 | 0 | 0 |" in page
+    assert "| [torch](popular/torch.md) |" in page and "| 2 | 2 | 1 of 1 | 1 of 1 |" in page
     programs = render_popular_programs([linear, failed])
     assert "### Linear (torch) to ONNX and TensorRT" in programs and "# legacy (fails)" in programs

@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Change:
-    """Something that changed. aspect: what; mark: WORSE, BETTER or DIFFERENT; old, new: as people read it.
+    """One change. aspect: what; mark: WORSE, BETTER or DIFFERENT; old, new: as people read it.
 
     note:  what else is to be known.
     items: single things that changed, one text each, such as nodes.
@@ -59,21 +59,21 @@ class Change:
 
 @dataclass(frozen=True)
 class TaskDiff:
-    """A task that is in both and changed."""
+    """A task of both results that changed."""
 
     name: str
     changes: tuple[Change, ...]
 
     @property
     def mark(self) -> str:
-        """Worse if anything of it is; else better if anything is; else different."""
+        """WORSE if any change is worse, else BETTER if any is better, else DIFFERENT."""
         marks = {change.mark for change in self.changes}
         return next(mark for mark in MARKS if mark in marks)
 
 
 @dataclass(frozen=True)
 class VersionChange:
-    """A package whose versions changed. old, new: all that tasks had, "" for none."""
+    """A package whose version changed. old, new: all versions in use, "" for none."""
 
     package: str
     old: str
@@ -82,7 +82,7 @@ class VersionChange:
 
 @dataclass(frozen=True)
 class ResultsDiff:
-    """What changed from one result of a batch to another.
+    """The changes between two results of a batch.
 
     changed: worse ones first, then better ones, each in the order of their names.
     added, gone: status by the name of a task that only one of them has: neither better nor worse.
@@ -128,7 +128,7 @@ class ResultsDiff:
 
 
 def diff_results(old: BatchResults, new: BatchResults) -> ResultsDiff:
-    """What changed from one to the other. Tasks are the same where their names are."""
+    """Compares two results. Tasks are matched by name."""
     before, after = old.by_name, new.by_name
     both = sorted(before.keys() & after.keys())
     diffs = [TaskDiff(name, task_changes(before[name], after[name])) for name in both]

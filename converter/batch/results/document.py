@@ -107,7 +107,7 @@ class RunRow(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """All that two runs must have in common to be compared, as people read it."""
+        """What two runs must share to be comparable, in words."""
         shapes = [f"{name} {'x'.join(map(str, sizes)) or 'scalar'}" for name, sizes in self.shapes.items()]
         parts = [
             " ".join([self.point, *shapes]),

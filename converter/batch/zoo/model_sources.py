@@ -26,12 +26,12 @@ _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE
 
 
 def folded(name: str) -> str:
-    """What two names have in common that are one folder on some file system."""
+    """Normalises a name, so that names equal on case-insensitive file systems become equal."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
 def name_fault(name: str) -> str:
-    """Why a name cannot be a folder's, as the rest of a sentence; "" if it can."""
+    """Why a name cannot be a folder name, as the rest of a sentence; "" if it can."""
     if not name:
         return "it is empty"
     if not name.isprintable():
@@ -48,7 +48,7 @@ def name_fault(name: str) -> str:
 
 
 def safe_name(text: str) -> str:
-    """The nearest name that can be a folder's."""
+    """The closest valid folder name."""
     name = "".join(c if c.isprintable() and not _UNSAFE.match(c) else "_" for c in text)
     name = name.strip().rstrip(".").lstrip(".-~ ")[:MOST_CHARACTERS]
     while len(name.encode(errors="replace")) > MOST_BYTES:
@@ -58,7 +58,7 @@ def safe_name(text: str) -> str:
 
 
 def unique_names(candidates: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """A name for each model, and the groups of models, by position, that have one name still.
+    """A name for each model, and the groups of models that still share a name.
 
     candidates: of each model its names, the one that it would have first. Only where two models have one name do they,
     both, get their next ones: names change as little as may be when a zoo grows.
@@ -92,7 +92,7 @@ _CORRECT = "correct the path"
 
 @dataclass(frozen=True, eq=False)
 class ModelSource:
-    """A model as `trtsmith convert` takes it. path: of its file, absolute; None of a function.
+    """A model in the form that `trtsmith convert` takes. path: of its file, absolute; None for a function.
 
     names: what it may be called, the shortest first.
     given: the pattern that found it.
@@ -105,7 +105,7 @@ class ModelSource:
 
 
 def find_models(given: Given) -> list[ModelSource]:
-    """The models of an entry's path, each once; "!pattern" in an array takes some out again. A problem where none is."""
+    """The models of an entry's path, each once; "!pattern" in an array excludes models. No model is a problem."""
     several = isinstance(given.value, list)
     found: dict[str, ModelSource] = {}
     before = len(given.file.found)

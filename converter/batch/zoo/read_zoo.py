@@ -74,7 +74,7 @@ _LOOKED_AT = ("freeze", "inputs", "expected", *_SHAPES, "values", *_JUDGED)
 
 
 class ModelLook:
-    """One model, loaded once. What is wrong with the file is a problem at the path that names it."""
+    """One model, loaded once. A bad file is a problem at the path that names it."""
 
     def __init__(self, source: ModelSource, commands: ZooCommands, reader: OptionReader) -> None:
         self._source, self._commands, self._reader = source, commands, reader
@@ -84,7 +84,7 @@ class ModelLook:
         self._model: Model | None = None if source.path is None else self._opened(source.path)
 
     def check(self, layer: OptionLayer, checked: CheckedOptions, entry: Given) -> None:
-        """Problems for inputs and outputs that the model has not, and for shapes and values that do not fit.
+        """Problems: unknown inputs and outputs, and shapes and values that do not fit.
 
         Not for a model that TensorRT could not have whatever its options: converting it says why.
         """
@@ -180,7 +180,10 @@ def _check_arrays(file: Path | None, specs: Iterable[InputSpec]) -> None:
 
 
 def files_of(options: Namespace, actions: Iterable[Action]) -> Iterator[Path]:
-    """The files that parsed options name, absolute; of folders all that is in them. actions: of what a zoo can give."""
+    """Absolute paths of all files that parsed options name, including those inside named folders.
+
+    actions: of the options that a zoo can give.
+    """
     kinds = {action.dest: kind_of_action(action) for action in actions}
     for name, value in vars(options).items():
         for path in named_paths(kinds[name], value) if name in kinds else ():
@@ -235,7 +238,7 @@ class _ZooReader:
         self._variants = VariantMaker(self._defaults.setting, self._defaults.matrix, self._convert)
 
     def tasks(self) -> tuple[BatchTask, ...]:
-        """The valid tasks; `problems` has those of the others."""
+        """The valid tasks; `problems` covers the others."""
         models: list[tuple[str | None, ModelSource, Given]] = []
         tables: list[_Table] = []
         complete = True

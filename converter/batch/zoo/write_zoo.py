@@ -149,7 +149,7 @@ class ZooWritten:
 
 
 def write_zoo(folder: Path, output: Path, *, overwrite: bool = False) -> ZooWritten:
-    """One entry for each .onnx and .pt2 file in a folder and those below it; read_zoo takes what is written.
+    """Writes an entry for each .onnx and .pt2 file below a folder, in a form that read_zoo accepts.
 
     Dynamic inputs get shapes: 1 to 4 for a batch; other sizes that the model leaves open are guesses, and marked TODO.
     UsageError where the folder has no model, and where `output` is there already, unless it may be overwritten.

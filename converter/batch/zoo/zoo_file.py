@@ -47,7 +47,7 @@ class ZooFile:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A value of the file. name: of the option or key that it belongs to. value: None for a key that is missing."""
+    """A value in the file. name: its option or key. value: None for a missing key."""
 
     file: ZooFile
     keys: Keys
@@ -63,12 +63,12 @@ class Given:
         return isinstance(self.value, dict) and key in self.value
 
     def inner(self) -> list[Given]:
-        """All that stands in this table or array, in the order of the file."""
+        """The content of this table or array, in file order."""
         return [self[key] for key in (self.value if isinstance(self.value, dict) else range(len(self.value)))]
 
     @property
     def line(self) -> int:
-        """Of this key, or of the innermost table around it that has a line of its own; 1 where there is none."""
+        """The line of this key, or of the innermost table around it; 1 if unknown."""
         ways = (self.keys[:end] for end in range(len(self.keys), 0, -1))
         return next((self.file.lines[way] for way in ways if way in self.file.lines), 1)
 
@@ -79,17 +79,17 @@ class Given:
         return f"{self.file.path}, line {self.line}" + (f": {names}" if names else "")
 
     def wrong(self, what: str, expected: str, fix: str) -> None:
-        """Note a problem with this value."""
+        """Records a problem with this value."""
         self.file.found.setdefault(Problem(what, self.where, expected, fix), self.line)
 
     def take(self, problem: Problem, model: str = "") -> None:
-        """Note a problem that another part of trtsmith has with this value. model: to name, if the problem does not."""
+        """Records another module's problem with this value. model: named unless the problem names it."""
         about = "" if model in problem.where else one_line(model)
         where = ", ".join(part for part in (self.where, about, problem.where) if part)
         self.file.found.setdefault(replace(problem, where=where), self.line)
 
     def is_table(self) -> bool:
-        """Whether it is one; a problem if not."""
+        """Whether the value is a table; records a problem if not."""
         if not isinstance(self.value, dict):
             name = self.name or "it"
             what = f"{name} is {shown(self.value)}, not a table"
@@ -98,7 +98,7 @@ class Given:
         return isinstance(self.value, dict)
 
     def check_keys(self, known: Collection[str], of: str) -> None:
-        """Note each key that is none of the known ones. of: what has these keys, for messages."""
+        """Records each unknown key. of: the owner of the keys, for messages."""
         for name in self.value:
             if name not in known:
                 expected, fix = f"of {of}: {', '.join(known)}", did_you_mean(name, known)
@@ -106,7 +106,7 @@ class Given:
 
 
 def read_zoo_file(path: Path) -> Given:
-    """The whole document. UsageError for a file that cannot be read, or is no TOML."""
+    """Parses the document. Raises UsageError if it is unreadable or not TOML."""
     text = _text(path)
     try:
         document = tomllib.loads(text)
@@ -199,7 +199,7 @@ def _no_zoo(path: Path, line: int, what: str, expected: str) -> UsageError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A fix for a name that is not known: the nearest that is."""
+    """A fix for an unknown name: the closest known one."""
     near = nearest(name, known)
     return "correct it, or remove it" if near is None else f"did you mean {near!r}?"
 

@@ -35,7 +35,7 @@ _GPU = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9 _-]{0,63})?")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a table, or a value of an axis, sets. needs: by the names that Needs has."""
+    """What a table or an axis value sets. needs: by field name of Needs."""
 
     options: OptionLayer = field(default_factory=dict)
     needs: Mapping[str, Any] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class MatrixAxis:
-    """An axis. option: the option, by dest, whose values these are; "" where each value is a set of options.
+    """A matrix axis. option: dest of the option whose values these are; "" if each value is a set of options.
 
     values: by label; none where a model leaves out the zoo's axis of that name.
     """
@@ -137,7 +137,7 @@ NEEDS = {
 
 
 def read_matrix(given: Given, reader: OptionReader, *, of_model: bool) -> ZooMatrix:
-    """The zoo's matrix, or that of a model (or of all models that an entry names)."""
+    """Reads the matrix of the zoo or of an entry."""
     if of_model and given.value is False:
         return ZooMatrix(without=True)
     if not given.is_table():
@@ -284,7 +284,7 @@ class VariantMaker:
     def variants(
         self, model: str, entry: Given, special: Setting, matrix: ZooMatrix
     ) -> list[tuple[dict[str, str], Setting]]:
-        """The labels by axis, and what holds, of each variant that no exclusion takes out. special: of the model.
+        """Labels by axis and settings of each variant that is not excluded. special: the model's own settings.
 
         None, and a problem, where nothing is left or they are too many.
         """
@@ -320,7 +320,7 @@ class VariantMaker:
         return made
 
     def finish(self, *, complete: bool) -> None:
-        """A problem for each exclusion that left nothing out. complete: whether all models were found that it may be for."""
+        """A problem for each exclusion that matched nothing. complete: whether all models were found."""
         for exclusion in (one for one, used in self._exclusions.items() if not used):
             what, expected = _UNUSED, "combinations that there are"
             for axis, labels in exclusion.labels.items():

@@ -40,7 +40,7 @@ OptionLayer = Mapping[str, Given]
 
 @dataclass(frozen=True)
 class OptionCheck:
-    """A check of parsed options, beyond what the parser holds them to.
+    """A check of parsed options beyond the parser's own.
 
     options: the long flags without dashes that it reads; a problem is shown at the first of them that is given.
     check:   raises UsageError.
@@ -66,11 +66,11 @@ class ZooCommand:
     checks: tuple[OptionCheck, ...] = ()
 
     def parse(self, words: Sequence[str]) -> Namespace:
-        """The options in words. UsageError for what the parser does not take."""
+        """Parses words into options. Raises UsageError."""
         return self.parser.parse_args([*self.before, *words])
 
     def options(self) -> dict[str, Action]:
-        """The options that a zoo can give, by their long flags without dashes."""
+        """Options available in a zoo, by long flag without dashes."""
         return {
             flag[2:]: action
             for action in self.parser._actions
@@ -90,14 +90,14 @@ class ZooCommands:
 
 @dataclass(frozen=True, eq=False)
 class CheckedOptions:
-    """Options as a command reads them, without those that are wrong. wrong: these, by dest, and those that go with them."""
+    """Options as a command reads them, without wrong ones. wrong: the dests of those and of their companions."""
 
     read: Namespace
     wrong: frozenset[str]
 
 
 class OptionReader:
-    """Of one command; every option and every set of options is looked at once. Files are looked for, too."""
+    """Reads the options of one command; each option and set of options is checked once, including its files."""
 
     def __init__(self, command: ZooCommand) -> None:
         self.command = command
@@ -112,7 +112,7 @@ class OptionReader:
         self._checked: dict[tuple[Keys, ...], CheckedOptions | None] = {}
 
     def read(self, table: Given, others: Collection[str] = ()) -> OptionLayer:
-        """The options in a table, each checked by itself; keys of `others` are for someone else to read."""
+        """Reads the options of a table, each checked alone; keys of `others` are left to the caller."""
         layer: dict[str, Given] = {}
         for given in table.inner():
             if given.name in others:
@@ -130,7 +130,7 @@ class OptionReader:
         return layer
 
     def unknown(self, given: Given, what: str, expected: str, others: Collection[str]) -> None:
-        """Note a key that is no option, or one that a zoo cannot give."""
+        """Records a key that is not an option or not allowed in a zoo."""
         if given.name in self.command.refused:
             what = f"a zoo cannot give {given.name}: {self.command.refused[given.name]}"
             expected = f"options of `trtsmith {self.command.name}` that are a task's own"
@@ -151,7 +151,7 @@ class OptionReader:
         return tuple(word for given in self._sorted(layer) for word in self._one(given) or ())
 
     def value(self, given: Given) -> object:
-        """What the command reads of one option; None where it is wrong."""
+        """The command's value of one option; None if it is wrong."""
         self._one(given)
         return self._values.get(given.keys)
 
@@ -255,7 +255,7 @@ def kind_of_action(action: Action) -> Kind:
 
 
 def named_paths(kind: Kind, value: Any) -> tuple[Path, ...]:
-    """The files, and of SPECS folders, that an option names. value: as the command reads it; paths in it are absolute."""
+    """The files that an option names, of SPECS also folders. value: as the command reads it, with absolute paths."""
     several = value if isinstance(value, (list, tuple)) else [value]
     if kind is SPECS:
         return tuple(Path(spec) for spec in several if os.path.isabs(spec))
@@ -274,7 +274,7 @@ def _fault(path: Path, kind: Kind) -> str:
 
 
 class OptionError(ValueError):
-    """A value that the option cannot have. expected, fix: as in a Problem. inner: keys below the option's own."""
+    """An invalid option value. expected, fix: as in a Problem. inner: keys below the option's."""
 
     def __init__(self, what: str, expected: str, fix: str, *inner: str | int) -> None:
         super().__init__(what)
@@ -299,14 +299,14 @@ def words_of(name: str, action: Action, value: Any, folder: Path) -> tuple[str, 
 
 
 def absolute(text: str, folder: Path) -> Path:
-    """A path of the zoo's file, without .. where that leads to the same place."""
+    """A path relative to the zoo file made absolute, without .. where that is equivalent."""
     given = folder / os.path.expanduser(text)
     short = Path(os.path.normpath(given))
     return short if os.path.realpath(short) == os.path.realpath(given) else given
 
 
 def takes_several(action: Action) -> bool:
-    """Whether an array is one value of the option, and not several to choose from."""
+    """Whether an array is a single value of the option and not a list of alternatives."""
     return kind_of_action(action).commas or isinstance(action, argparse._AppendAction)
 
 

@@ -48,7 +48,7 @@ struct {op.name}Definition {{
 
 
 def definition_members(op: OpDef, rules: Rules, first_check: str = "") -> str:
-    """The members that the adapters read, but for `workspace` and `run`. first_check: statements before all others."""
+    """The members that the adapters read, except `workspace` and `run`. first_check: statements to put first."""
     sized = op.data_dependent
     return f"""    static constexpr const char* kName = "{op.name}";
     static constexpr const char* kVersion = "{op.version}";

@@ -26,14 +26,14 @@ class Formula:
     parts: tuple[Any, ...]
 
     def uses(self, leaf: str) -> bool:
-        """Whether a leaf of that kind is in it."""
+        """Whether the formula has a leaf of that kind."""
         return self.operation == leaf or any(
             part.uses(leaf) for part in self.parts if isinstance(part, Formula)
         )
 
 
 def simplified(formula: Formula) -> Formula:
-    """The formula without additions of 0 and multiplications by 1, and with arithmetic on constants done."""
+    """Simplifies a formula: drops + 0 and * 1, and folds constants."""
     left: Formula
     right: Formula
     left, right = formula.parts
@@ -48,7 +48,7 @@ def simplified(formula: Formula) -> Formula:
 
 
 def value_of(formula: Formula, fields: Mapping[str, Any], shapes: Sizes, sizes: Sequence[int] = ()) -> Any:
-    """What a formula is for known fields, input shapes and values of size ports."""
+    """The value of a formula for known fields, input shapes and size ports."""
     if formula.operation == "constant":
         return formula.parts[0]
     if formula.operation == "dimension":
@@ -77,7 +77,7 @@ _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def parts_of(text: str, told: tuple[Formula, ...]) -> Iterator[str | Formula]:
-    """A sentence of a rule, in pieces: text, and the symbols in it."""
+    """A rule's sentence split into texts and symbols."""
     before, *rest = text.split(OPEN)
     if before:
         yield before

@@ -64,7 +64,7 @@ def _dimensions_body(
 
 
 def check_body(rules: Rules) -> str:
-    """Statements that return "" or what does not fit, from `t`, `nbInputs` and `p`."""
+    """Statements that return "" or the first mismatch, from `t`, `nbInputs` and `p`."""
 
     def ending(_ranks: tuple[int, ...]) -> Callable[[ForkEnd[tuple[str, ...]]], list[str]]:
         def statements(leaf: ForkEnd[tuple[str, ...]]) -> list[str]:
@@ -206,12 +206,12 @@ def text_literal(text: str) -> str:
 
 
 def field_member(name: str) -> str:
-    """What a field is called in C++."""
+    """A field's name in C++."""
     return f"{name}_" if name in KEYWORDS else identifier(name)
 
 
 def identifier(name: str) -> str:
-    """The name, which must be one of C++'s; json.dumps shows what is not."""
+    """The name, if it is a valid C++ identifier."""
     if not (name.isidentifier() and name.isascii()):
         raise ValueError(f"{json.dumps(name)} is not an identifier of ASCII letters, digits and _")
     return name

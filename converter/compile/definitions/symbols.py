@@ -1,4 +1,4 @@
-"""Runs a shape rule on symbols in the place of numbers, along every way that it can take."""
+"""Runs a shape rule on symbols instead of numbers, along every branch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MOST_WAYS = 1 << 11
 
 
 class TooManyWaysError(Exception):
-    """A rule takes more ways than can be written down."""
+    """A rule has too many branches to write out."""
 
 
 @dataclass(frozen=True)
 class ForkEnd(Generic[T]):
-    """The end of a path: the rule's result, or its failure. told: the symbols in its text, by number."""
+    """The end of a branch: the rule's result or failure. told: the symbols in its text, by number."""
 
     value: T | None
     failure: str
@@ -29,7 +29,7 @@ class ForkEnd(Generic[T]):
 
 @dataclass(frozen=True)
 class Fork(Generic[T]):
-    """Where a rule asks whether something holds."""
+    """A branch point: a condition that a rule tests."""
 
     condition: Formula
     yes: Fork[T] | ForkEnd[T]
@@ -55,7 +55,7 @@ class Walk:
         self.told: list[Formula] = []
 
     def ask(self, question: Formula) -> bool:
-        """Whether it holds on this way. A question that was answered before is no new one."""
+        """The condition's outcome on this branch. A condition tested before keeps its answer."""
         if question not in self._known:
             if self._ends_in_text and self.told:
                 return self._otherwise(question)
@@ -66,7 +66,7 @@ class Walk:
         return self._known[question]
 
     def tell(self, formula: Formula) -> str:
-        """What stands for the number in a text."""
+        """A placeholder for the number in a text."""
         self.told.append(formula)
         return f"{OPEN}{len(self.told) - 1}{CLOSE}"
 
@@ -167,7 +167,7 @@ def explore(
     known: Sequence[Answer] = (),
     ends_in_text: bool = False,
 ) -> Fork[T] | ForkEnd[T]:
-    """All ways of a rule, which gets its symbols from the Walk. Raises TooManyWaysError.
+    """Runs a rule along every branch, with symbolic arguments from the Walk. Raises TooManyWaysError.
 
     ends_in_text: as a Walk has it.
 

@@ -35,7 +35,7 @@ _SEED = 7
 
 
 class NotTracedError(Exception):
-    """What a rule does that symbols cannot follow, in a sentence."""
+    """A rule does something that symbols cannot follow, said in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Rules:
 
 
 def trace_rules(op: OpDef) -> Rules:
-    """The rules of an operator, held to what they give for its own cases. Raises NotTracedError."""
+    """Traces an operator's rules and checks them against its cases. Raises NotTracedError."""
     # As they were written: what guards those of a package does not know symbols.
     op = replace(op, shape=unwrap(op.shape), check=unwrap(op.check), bounds=unwrap(op.bounds))
 
@@ -210,7 +210,7 @@ def _ranks(op: OpDef) -> Iterator[tuple[int, ...]]:
 
 
 def leaves(tree: Fork[T] | ForkEnd[T]) -> Iterator[ForkEnd[T]]:
-    """The ends of all ways."""
+    """The ends of all branches."""
     if isinstance(tree, ForkEnd):
         yield tree
     else:
@@ -252,7 +252,7 @@ def _require_no_sizes_in_questions(name: str, tree: Fork[T] | ForkEnd[T]) -> Non
 
 
 def leaf_for(found: tuple[Traced[T], ...], fields: Mapping[str, Any], shapes: Sizes) -> ForkEnd[T]:
-    """Where the way of known fields and input shapes ends."""
+    """The end of the branch for known fields and input shapes."""
     ranks = tuple(len(shape) for shape in shapes)
     tree = next((traced.tree for traced in found if traced.ranks == ranks), None)
     if tree is None:

@@ -9,12 +9,17 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch.fx.experimental import _config as size_config
 from torch.utils._pytree import tree_map
 
-from trtsmith.converter.convert.pytorch.torch_problems import decides_by_data, export_problem
+from trtsmith.converter.convert.pytorch.torch_problems import (
+    decides_by_data,
+    export_problem,
+    refuses_shapes,
+)
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.torch_ops import quiet
@@ -82,6 +87,10 @@ def _exported(
                     return found
             # strict=True takes minutes to say the same of a detector
             raise ConversionError(export_problem(error, str(source))) from error
+        if refuses_shapes(error):
+            # torch.export fixes sizes that are 1 in the example, as a batch often is; torch.onnx.export asks it so, too
+            with suppress(Exception), cast(Any, size_config).patch(backed_size_oblivious=True):
+                return exported(strict=False)
         with suppress(Exception):
             found = exported(strict=True)
             told.append("torch.export takes the module only with strict=True")

@@ -74,7 +74,7 @@ def export_problem(error: Exception, name: str) -> Problem:
         return Problem(
             f"a dimension that should be dynamic is fixed: {_first(said)}",
             f"{name}: dynamic_shapes",
-            "dimensions that the module's code keeps dynamic, with sizes of 2 or more in the example",
+            "dimensions that the module's code keeps dynamic",
             fix,
         )
     if _MISMATCH.search(said):

@@ -92,7 +92,8 @@ class PhaseLines:
         if parent is not None and len(self._steps) >= 2:
             return ""
         self._steps[name] = count
-        line = self._due(f"{name} ({count} steps)", at_once=name not in self._named)
+        text = f"{name} ({count} steps)" if count > 1 else name
+        line = self._due(text, at_once=name not in self._named)
         self._named.add(name)
         return line
 

@@ -63,7 +63,7 @@ class EngineOrigin:
 
     fingerprint: of the model's files; "" if unknown. reduction: None if the precision pass did not run.
     profiles, values: the shapes of inputs, and the values of shape tensors, by which its graph was decided.
-    float_lstm: whether it was converted with --float-lstm.
+    float_lstm, prefer_stock: whether it was converted with --float-lstm, and with --prefer-stock.
     """
 
     precision: str = "float32"
@@ -73,6 +73,7 @@ class EngineOrigin:
     profiles: tuple[Mapping[str, ShapeRange], ...] = ()
     values: tuple[Mapping[str, ShapeRange], ...] = ()
     float_lstm: bool = False
+    prefer_stock: bool = False
 
 
 def origin_facts(model: Model, frozen: Mapping[str, np.ndarray], name: str) -> dict[str, Any]:
@@ -101,6 +102,7 @@ def _origin(document: Mapping[str, Any]) -> EngineOrigin:
         tuple(_ranges(profile) for profile in items(document.get("profiles", []))),
         tuple(_ranges(profile) for profile in items(document.get("given_values", []))),
         document.get("float_lstm") is True,
+        document.get("prefer_stock") is True,
     )
 
 

@@ -25,7 +25,7 @@ NODE, INPUT, OUTPUT = "node", "input", "output"
 
 @dataclass(frozen=True)
 class NetworkEntry:
-    """A node, or an input or output of the model.
+    """A node, input or output of the model.
 
     op:      domain::op_type, without ONNX's own domain; "" of an input or output.
     inside:  index of the entry in whose graph the node is, None in the main graph. where: the attribute with that graph.
@@ -44,7 +44,7 @@ class NetworkEntry:
 
     @property
     def drawn(self) -> bool:
-        """Whether it is in the picture: nodes of inner graphs are told with their outer one, constants with readers."""
+        """Whether the entry is drawn: inner nodes belong to their outer node, constants to their readers."""
         return self.inside is None and not (self.role == NODE and self.op == "Constant")
 
 
@@ -57,7 +57,7 @@ class NetworkEntries:
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of drawn entries of which the second reads what the first makes; each pair once."""
+        """Pairs of drawn entries whose second reads a value of the first, each once."""
         makers: dict[str, int] = {}
         found: dict[tuple[int, int], None] = {}
         reads = self._reads

@@ -127,7 +127,7 @@ def _edges(edges: Sequence[tuple[int, int]]) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class PicturedNetwork:
-    """The original model, and what became of its nodes where that is known: an entry's route has its index."""
+    """The original model with the routes of its nodes, by entry index, if known."""
 
     entries: NetworkEntries
     routes: tuple[NodeRoute, ...]
@@ -151,7 +151,7 @@ class PicturedNetwork:
 
     @cached_property
     def by_value(self) -> Mapping[str, int]:
-        """The entry that makes a value of the original, or that the maker of a value in the engine's graph stands for."""
+        """The entry that makes a value of the original, or whose replacement makes a value of the engine's graph."""
         found = {
             name: index
             for index, entry in enumerate(self.entries.all)

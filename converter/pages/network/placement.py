@@ -21,7 +21,7 @@ ROW, STEP = 64, 176
 
 
 def depths(count: int, edges: Edges) -> list[int]:
-    """For each node the longest way to it, 0 for those that read nothing. Edges lead from lower to higher numbers.
+    """Longest path to each node, 0 for nodes without inputs. Edges lead from lower to higher numbers.
 
     What reads nothing stands one row above the first that reads it, and not at the top: a constant's neighbours are its
     readers.

@@ -93,7 +93,7 @@ class _RouteSources:
 
     @cached_property
     def by_kind(self) -> Mapping[str, PlannedNode]:
-        """Nodes that are left as they are have one route for each operator."""
+        """The route of unchanged nodes, by operator."""
         return {node.op_type: node for node in self.plan.nodes if node.route is not Route.REWRITTEN}
 
     @cached_property

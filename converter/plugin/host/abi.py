@@ -41,7 +41,7 @@ FIELD_BITS: Mapping[str, int] = {
 
 
 class Status(IntEnum):
-    """What a call came to; see tsh_status."""
+    """Status of a call; see tsh_status."""
 
     OK = 0
     REFUSED = 1

@@ -89,7 +89,7 @@ def run_in_threads(
 
 
 def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """What the work makes of each item, in a thread each. Raises what one of them raised."""
+    """Runs the work on each item in a thread of its own. Re-raises an exception."""
     with ThreadPoolExecutor(len(items)) as pool:
         done = [pool.submit(work, item) for item in items]
     raised = [error for one in done if (error := one.exception()) is not None]

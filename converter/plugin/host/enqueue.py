@@ -36,7 +36,7 @@ def as_enqueued(outputs: Sequence[TensorDesc], rules: Sequence[Sequence[Dim]]) -
 
 
 def written_shape(most: Shape, sizes: Sizes, outputs: Sequence[np.ndarray], where: str) -> Shape:
-    """The shape that was written. most: the same with upper bounds; outputs: of the run, its size tensors at least.
+    """The written shape. most: the shape with upper bounds; outputs: of the run, at least its size tensors.
 
     Raises PluginError for a size that is negative or above its bound.
     """
@@ -110,7 +110,7 @@ class DeviceBuffer:
         self.fill(size, GUARD, FENCE)
 
     def poison(self) -> None:
-        """Makes the memory as it was before the first run."""
+        """Restores the memory's fill from before the first run."""
         if self.size and self._fill is not None:
             self.fill(0, self.size, self._fill)
 
@@ -171,7 +171,7 @@ class Call:
 
 
 def describe_call(plugin: Plugin, inputs: Sequence[np.ndarray], shape_values: Sequence[Shape]) -> Call:
-    """The call of these inputs, as the plugin's rules of types and shapes have it."""
+    """Describes a call with these inputs by the plugin's type and shape rules."""
     arrays = tuple(np.ascontiguousarray(array) for array in inputs)
     descs = describe_arrays(arrays)
     outputs, rules = outputs_of(plugin, descs, shape_values)
@@ -201,7 +201,7 @@ def engine(
     outputs: Sequence[TensorDesc],
     executor: Plugin | None = None,
 ) -> Iterator[tuple[Plugin, int]]:
-    """The plugin of an engine and the bytes of its workspace, for calls up to these, the largest.
+    """The engine's plugin and its workspace in bytes, for calls up to the largest of these.
 
     executor: the plugin that runs, where it is another than the one that is asked.
     """
@@ -238,7 +238,7 @@ class BoundPlugin:
         self.plugin.on_shape_change(self.call.inputs, self.call.outputs)
 
     def poison(self) -> None:
-        """Make outputs and workspace as they were before the first run."""
+        """Restores outputs and workspace to their fill from before the first run."""
         for buffer in (*self.outputs, self.workspace):
             buffer.poison()
 

@@ -44,7 +44,7 @@ from trtsmith.converter.plugin.host.plugin_values import (
 
 @dataclass(frozen=True)
 class PluginInfo:
-    """What a plugin says of itself. Counts are -1 where it has no build capability; tensorrt_version is V2's."""
+    """A plugin's description. Counts are -1 where it has no build capability; tensorrt_version is V2's."""
 
     family: abi.Family
     has_core: bool
@@ -298,7 +298,7 @@ class Host:
 
 @dataclass(frozen=True)
 class CreatorInfo:
-    """What a creator says of itself. family: 3 (V3), 2 (V2) or 0 for a kind that the host does not know."""
+    """A creator's description. family: 3 (V3), 2 (V2) or 0 for a kind that the host does not know."""
 
     kind: str | None
     major: int

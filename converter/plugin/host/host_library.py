@@ -35,7 +35,7 @@ _FIX = {
 
 
 class PluginError(TrtsmithError):
-    """A plugin, its library or the host said no. status tells which; message is the host's own sentence."""
+    """A failed call of a plugin, its library or the host. status: which; message: the host's sentence."""
 
     def __init__(self, status: abi.Status, message: str, where: str, log: str = "") -> None:
         self.status = status
@@ -46,7 +46,7 @@ class PluginError(TrtsmithError):
 
 
 class PluginRefusedError(PluginError):
-    """The plugin said no where it may: its status is REFUSED."""
+    """The plugin declined legitimately, with the status REFUSED."""
 
 
 class Native:
@@ -84,12 +84,12 @@ class Native:
             raise kind(status, message, where, self.take_log())
 
     def take_log(self) -> str:
-        """What plugins have logged since the last call, a line each."""
+        """Lines that plugins logged since the last call."""
         return str(self._library.tsh_take_log().decode(errors="replace"))
 
 
 def text(value: bytes | None) -> str | None:
-    """A string that a plugin gave; None where it gave a null pointer."""
+    """A string from a plugin; None for a null pointer."""
     return None if value is None else value.decode(errors="replace")
 
 

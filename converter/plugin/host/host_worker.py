@@ -23,7 +23,7 @@ SLOWEST_START_S = 60.0
 
 
 class WorkerDiedError(Exception):
-    """The child ended, or did not answer in time; reads as the end of a sentence about the plugin."""
+    """The child ended or timed out; worded as the end of a sentence about the plugin."""
 
 
 class WorkerTimeoutError(WorkerDiedError):

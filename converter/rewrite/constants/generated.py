@@ -67,7 +67,9 @@ class _Generated:
 
 
 def fold_generated(graph: Graph) -> tuple[Rewrite, ...]:
-    """Replaces such values of the main graph by constants; a record for each. Types are inferred, small values folded."""
+    """Replaces such values of the main graph by constants, with a record for each. Needs inferred types and folded
+    constants.
+    """
     scope = graph.root
     found = dict(_generated(scope))
     ends = [name for name, it in found.items() if it.worth and _is_end(graph, name, found)]

@@ -30,7 +30,7 @@ _MOST = 2**29
 
 
 def fold_moves(graph: Graph) -> tuple[Rewrite, ...]:
-    """Puts constants in the places of such nodes; a record for each. Types are inferred, before and afterwards."""
+    """Replaces such nodes by constants, with a record for each. Types are inferred before and afterwards."""
     if QUANTIZED.isdisjoint(graph.elem_types()):
         return ()
     folding = _Folding(graph)

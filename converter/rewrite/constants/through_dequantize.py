@@ -24,7 +24,7 @@ OPSET = 10
 
 
 def dequantize_constants(graph: Graph) -> tuple[Rewrite, ...]:
-    """Changes the graph in place; a record for each node that reads one. Types are inferred, before and afterwards."""
+    """Edits the graph, with a record for each reader. Types are inferred before and afterwards."""
     if graph.opset("") < OPSET or T.INT8 not in graph.elem_types():
         return ()
     work = _ByteConstants(graph)

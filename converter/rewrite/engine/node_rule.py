@@ -67,7 +67,7 @@ Rewriter = Callable[["NodeView"], "Replacement | Refusal | None"]
 
 @dataclass(frozen=True)
 class Replacement:
-    """What takes a node's place.
+    """The nodes that replace a node.
 
     nodes:    in order; they define every output of the old node that is used, under its name.
     what:     what was done, a few words: "SwiGLU by ONNX's own definition".
@@ -106,19 +106,19 @@ class NodeRule:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """All operators that it takes: op_types, and the custom ones that are known now."""
+        """All operators that the rule takes: op_types, and custom operators registered so far."""
         if self.plugins is None:
             return self.op_types
         return (*self.op_types, *(f"{PLUGIN_NAMESPACE}::{op.name}" for op in operators() if self.plugins(op)))
 
     def concerns(self, target: Target) -> bool:
-        """Whether graphs for the target are offered to the rule."""
+        """Whether the rule applies to graphs for this target."""
         if self.faults:
             return any(fault.concerns(target) for fault in self.faults)
         return self.flavour in ("", target.flavour)
 
     def result(self, node: NodeView) -> Replacement | Refusal | None:
-        """What the rule makes of a node. RefusedError of what it calls is its Refusal."""
+        """Applies the rule to a node. A RefusedError raised inside becomes its Refusal."""
         try:
             return self.rewrite(node)
         except RefusedError as error:
@@ -129,7 +129,7 @@ class NodeRule:
 
 
 class NodeView:
-    """A node as a rule sees it. Reading it is cheap: nothing is computed before it is asked for.
+    """Read access to a node for rules. Facts are computed on first use.
 
     name:    unique in the model. domain: "" for ONNX's own. opset: of ONNX's own domain, as the model imports it.
     version: of the node's domain. inputs, outputs: value names, "" where one is left out.
@@ -167,22 +167,22 @@ class NodeView:
         return self._attributes
 
     def is_a(self, *op_types: str) -> bool:
-        """Whether it is one of these operators of ONNX's own."""
+        """Whether the node is one of these standard operators."""
         return not self.domain and self.op_type in op_types
 
     def inside(self) -> Iterator[str]:
-        """The operators whose graphs hold the node, inner ones first."""
+        """The control-flow operators around the node, innermost first."""
         owner = self._scope.owner
         while owner is not None:
             yield owner.op_type
             owner = owner.scope.owner
 
     def given(self, attribute: str) -> bool:
-        """Whether the node itself has the attribute."""
+        """Whether the node sets the attribute itself."""
         return any(a.name == attribute for a in self.proto.attribute)
 
     def own(self, *names: str) -> dict[str, Any]:
-        """The node's attributes with these names, if its operator has them in its opset."""
+        """The node's attributes with these names, as far as its operator has them in this opset."""
         known = schema_attributes(self.domain, self.op_type, self.version)
         return {n: self.attributes[n] for n in names if self.given(n) and (known is None or n in known)}
 
@@ -194,11 +194,11 @@ class NodeView:
         return found
 
     def has(self, fault: Fault) -> bool:
-        """Whether the graph has to be written around the fault."""
+        """Whether the target has this fault of TensorRT."""
         return fault.concerns(self.target)
 
     def because(self, faults: Sequence[Fault], mended: str = "") -> str:
-        """A note for the user: the fault of the target's that is written around, and how."""
+        """A note for the user: which fault of TensorRT the rewrite avoids, and how."""
         fault = next((fault for fault in faults if self.has(fault)), faults[0])
         return f"{fault}: {mended}" if mended else str(fault)
 
@@ -210,11 +210,11 @@ class NodeView:
         return self.outputs[index] if index < len(self.outputs) else ""
 
     def used(self, index: int) -> bool:
-        """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
+        """Whether a node or subgraph reads the output, or the graph returns it."""
         return self._scope.whole.used[self.output(index)] > 0
 
     def readers(self, index: int) -> list[onnx.NodeProto | None]:
-        """The nodes that read an output, those of inner graphs too; None for a graph that returns it."""
+        """The nodes of all graphs that read an output; None if the graph returns it."""
         name = self.output(index)
         if not name:
             return []
@@ -242,7 +242,7 @@ class NodeView:
         return _numbers(self._scope.dims(self.output(index)))
 
     def constant(self, index: int) -> np.ndarray | None:
-        """Numbers of an input that is constant, of this graph or an outer one; read-only, of any size; else None."""
+        """The value of a constant input, read-only and of any size; None for other inputs."""
         return self.constant_of(self.input(index))
 
     def is_constant(self, index: int) -> bool:
@@ -250,7 +250,7 @@ class NodeView:
         return self._scope.is_constant(self.input(index))
 
     def folded(self, index: int, beyond: Container[str] = ()) -> bool:
-        """Whether an input is constant only since constants were folded: as it is, TensorRT sees it computed.
+        """Whether an input is constant only through folding, so that TensorRT still sees it computed.
 
         beyond: operators through which TensorRT sees a constant as one. False if no other computes the input.
         """
@@ -258,7 +258,7 @@ class NodeView:
         return any(op_type not in beyond for op_type in operators)
 
     def type_proto(self, index: int) -> onnx.TypeProto | None:
-        """The inferred type of an input, for those who hand it to onnx; sequences and optionals too."""
+        """The inferred type of an input as a proto; also of sequences and optionals."""
         return self._scope.type_proto(self.input(index))
 
     def producer(self, index: int) -> onnx.NodeProto | None:
@@ -266,51 +266,51 @@ class NodeView:
         return self.producer_of(self.input(index))
 
     def producer_of(self, name: str) -> onnx.NodeProto | None:
-        """The same for any value that the node can read, for those who follow a chain of nodes."""
+        """The same for any value in scope, to follow a chain of nodes."""
         return self._scope.producer(name)
 
     def is_constant_value(self, name: str) -> bool:
-        """`is_constant` for any value that the node can read."""
+        """`is_constant` for any value in scope."""
         return self._scope.is_constant(name)
 
     def constant_of(self, name: str) -> np.ndarray | None:
-        """`constant` for any value that the node can read."""
+        """`constant` for any value in scope."""
         value = self._scope.constant(name)
         return None if value is None or value.dtype == object else value  # strings are no numbers
 
     def type_of(self, name: str) -> onnx.TypeProto | None:
-        """`type_proto` for any value that the node can read."""
+        """`type_proto` for any value in scope."""
         return self._scope.type_proto(name)
 
     def maker(self, index: int) -> NodeView | None:
-        """What makes an input, as a rule sees it; None for inputs and initializers."""
+        """The node that makes an input, as a NodeView; None for inputs and initializers."""
         return self.maker_of(self.input(index))
 
     def maker_of(self, name: str) -> NodeView | None:
-        """The same for any value that the node can read."""
+        """The same for any value in scope."""
         proto = self.producer_of(name)
         return None if proto is None else NodeView(proto, proto.name, self._scope, target=self.target)
 
     def place(self, name: str) -> tuple[Scope | None, str]:
-        """What tells a value that the node can read from others of its name: the graph that has it."""
+        """The graph that holds a value in scope, which distinguishes values of one name."""
         return self._scope.holder(name), name
 
     def derived(self, make: Callable[[Graph], T]) -> T:
-        """What `make` finds in the whole graph as it is, once for all nodes that ask."""
+        """Caches the result of `make` for the whole graph, until the graph changes."""
         return self._scope.whole.derived(make)
 
     @property
     def written(self) -> Counter[str]:
-        """Nodes and bytes of constants that Writers unrolled in the whole graph so far."""
+        """Count of nodes and constant bytes that Writers have unrolled into the whole graph."""
         return self._scope.whole.written
 
     def constant_of_graph(self, name: str, value: np.ndarray) -> onnx.NodeProto:
-        """A Constant node that makes the value `name`. Weights are in a file of the graph, and not in the node."""
+        """A Constant node that makes the value `name`. Its weights are stored in a file of the graph."""
         tensor = self._scope.whole.tensor(np.asarray(value), name)
         return helper.make_node("Constant", [], [name], value=tensor)
 
     def fresh(self, hint: str) -> str:
-        """A value name that nothing in the model has, made of this node's first output and `hint`."""
+        """An unused value name, from this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
         return self._scope.whole.names.value(f"{base}/{hint}")
 
@@ -336,7 +336,7 @@ def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:
 
 @cache
 def schema_defaults(domain: str, op_type: str, version: int) -> Mapping[str, Any]:
-    """Attribute defaults that the schema gives; empty for operators that onnx does not know."""
+    """Attribute defaults of the operator's schema; empty for operators unknown to onnx."""
     try:
         schema = onnx.defs.get_schema(op_type, version, domain)
     except onnx.defs.SchemaError:
@@ -350,7 +350,7 @@ def schema_defaults(domain: str, op_type: str, version: int) -> Mapping[str, Any
 
 @cache
 def schema_attributes(domain: str, op_type: str, version: int) -> frozenset[str] | None:
-    """The attributes of an operator; None for one that onnx does not know."""
+    """The attributes of an operator; None for operators unknown to onnx."""
     try:
         return frozenset(onnx.defs.get_schema(op_type, version, domain).attributes)
     except onnx.defs.SchemaError:

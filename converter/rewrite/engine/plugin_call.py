@@ -23,7 +23,7 @@ def plugin_outputs(
 
 
 def is_element(dtype: str | None) -> bool:
-    """Whether `as_element` makes a plugin's elements of such values. Other types are first legalised by the types pass."""
+    """Whether `as_element` converts values of this type for a plugin. The types pass legalises other types first."""
     return dtype in TYPE_VARIABLES["E"] or dtype in _IN_INT32
 
 

@@ -38,7 +38,7 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Declined:
-    """A node that looked like this pass's business and was left alone, with the value that the pass did not like.
+    """A node that a pass considered and left unchanged, with the value that ruled it out.
 
     fatal: whether the node cannot reach TensorRT without the pass.
     """
@@ -63,7 +63,7 @@ Record = Rewrite | Declined
 
 @dataclass(frozen=True)
 class Pass:
-    """One rewrite of GraphSurgeon's graphs, subgraphs included. `apply` changes the graph and tells what it did.
+    """One rewrite of GraphSurgeon graphs and their subgraphs. `apply` edits the graph and returns records.
 
     takes: by (domain, op_type), the nodes that the pass looks at, one by one and whatever makes what they read; it gets
         them alone, each with a name of its own. None for a pass that reads whole graphs.
@@ -80,7 +80,7 @@ class Pass:
 
 
 def by_sentence(said: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The nodes of each sentence, from pairs of a node and a sentence about it, in their order."""
+    """Groups pairs of a node and a sentence by sentence, in order."""
     nodes: dict[str, list[str]] = {}
     for node, sentence in said:
         nodes.setdefault(sentence, []).append(node)
@@ -88,13 +88,13 @@ def by_sentence(said: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def said_once(nodes: Mapping[str, Sequence[str]]) -> list[str]:
-    """One line for each sentence, with its first node and the number of the others."""
+    """One line for each sentence, with its first node and a count of further nodes."""
     more = {sentence: f" and {len(names) - 1} more" if names[1:] else "" for sentence, names in nodes.items()}
     return [f"{names[0]}{more[sentence]}: {sentence}" for sentence, names in nodes.items()]
 
 
 def merged(records: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
-    """One record for each original node: what a later pass did to the nodes that an earlier one made is told with it."""
+    """Merges records, so that each original node has one, which includes what later passes did to its replacements."""
     told: list[Rewrite] = []
     maker: dict[str, int] = {}  # name of a made node: index of its record
     for record in records:

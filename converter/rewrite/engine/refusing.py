@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class RefusedError(Exception):
-    """Ends the rewriting of a node: by a Refusal, or its three parts."""
+    """Refuses the node that is being rewritten, with a Refusal or its three parts."""
 
     def __init__(self, first: Refusal | str, *parts: str) -> None:
         self.refusal = Refusal(first, *parts) if isinstance(first, str) else first
@@ -18,7 +18,7 @@ class RefusedError(Exception):
 
 
 def unrefused(found: T | Refusal) -> T:
-    """What was found. RefusedError: it is a Refusal."""
+    """Returns a result; raises RefusedError if it is a Refusal."""
     if isinstance(found, Refusal):
         raise RefusedError(found)
     return found

@@ -77,7 +77,7 @@ def apply_rules(
     rounds: int = ROUNDS,
     fold_more: Callable[[Graph], tuple[Rewrite, ...]] | None = None,
 ) -> Ruled:
-    """Every rule on every node, again and again. Types are inferred, before and afterwards.
+    """Applies every rule to every node until none fires. Types are inferred before and afterwards.
 
     target: the TensorRT that gets the graph, which rules may ask for. fold_more: folds what fold.py does not,
     once no rule fires.

@@ -53,7 +53,7 @@ class Writer(Builder):
         self._count = self._bytes = 0
 
     def expect(self, what: str, *, nodes: int = 0, nbytes: int = 0, fix: str = "") -> None:
-        """Asks for room. RefusedError: the graph has none for so many nodes, or bytes of constants.
+        """Checks the limits on new nodes and constant bytes. Raises RefusedError beyond them.
 
         what: the cause, with its value: "a window of 70,000".
         """
@@ -74,7 +74,7 @@ class Writer(Builder):
             )
 
     def numbers(self, count: int) -> np.ndarray:
-        """0, 1, ..., as many as an attribute or a size says; int64. RefusedError: too many.
+        """0, 1, ... as int64, up to a count from an attribute or a size. Raises RefusedError if there are too many.
 
         Such a vector is in the graph itself, and not in a file: copies of the graph count, too.
         """
@@ -88,7 +88,8 @@ class Writer(Builder):
         return super().fresh(hint)
 
     def finish(self, *results: Operand) -> list[onnx.NodeProto]:
-        """The nodes that the results need, which become the node's outputs, in order, so far as anything reads these.
+        """The nodes that compute the results. The results become the node's outputs, in order; unread outputs are left
+        out.
 
         A result that a node has made gets the output's name, unless other nodes read it, too: TensorRT-RTX may leave such
         outputs of an engine unwritten (separate_outputs.py), so that it gets an Identity, as inputs and constants do.
@@ -116,7 +117,7 @@ class Writer(Builder):
         return kept
 
     def value(self, name: str) -> Value:
-        """A value that the node can read."""
+        """An operand for a value in scope."""
         return Value(self, name)
 
     def number(self, value: float, dtype: str) -> Value:
@@ -142,7 +143,7 @@ class Writer(Builder):
         return graph
 
     def inline(self, graph: onnx.GraphProto, arguments: Sequence[Value] = ()) -> list[Value]:
-        """The nodes of a graph that a node has, with `arguments` for its inputs; its outputs.
+        """Inlines a subgraph with `arguments` for its inputs. Returns its outputs.
 
         Of nodes in graphs inside, the first copy keeps the name: onnxruntime refuses two of one name.
         """
@@ -164,7 +165,7 @@ class Writer(Builder):
         return self.inputs(*(renamed.get(value.name, value.name) for value in graph.output))
 
     def shape(self, data: Value) -> Value:
-        """Written once for each value."""
+        """The Shape of a value; one node per value."""
         if data.name not in self._shapes:
             self._shapes[data.name] = self.write("Shape", data)
         return self._shapes[data.name]
@@ -225,14 +226,14 @@ class Writer(Builder):
         return floor + self.Cast(more, to="float32")
 
     def reduce(self, op_type: str, data: Operand, axes: Sequence[int] | None, keepdims: bool = True) -> Value:
-        """ReduceSum, ReduceMax, ... over `axes`; over all of them for None. ValueError for none of them."""
+        """ReduceSum, ReduceMax, ... over `axes`; None: all axes. Raises ValueError for an empty list."""
         if axes is not None and not axes:
             raise ValueError("no axes: there is nothing to reduce")
         over = {} if axes is None else {"axes": list(axes)}
         return self.write(op_type, data, keepdims=int(keepdims), **over)
 
     def squeeze(self, data: Value, axes: Sequence[int]) -> Value:
-        """data itself for no axes, for which Squeeze takes all of size 1."""
+        """Squeeze; data itself for an empty list, with which ONNX would squeeze all axes of size 1."""
         return self.write("Squeeze", data, axes=list(axes)) if axes else data
 
     def unsqueeze(self, data: Value, axes: Sequence[int]) -> Value:

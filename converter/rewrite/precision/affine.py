@@ -75,7 +75,7 @@ class Affine:
 
 
 def fold_affine(graph: Graph, fmt: Format, kept: Collection[str], store: Converted) -> tuple[str, ...]:
-    """Changes the graph; names of the nodes that are gone.
+    """Edits the graph. Returns the names of removed nodes.
 
     fmt:   the type that the weights will be rounded to, and must bear.
     kept:  names of nodes that are to stay as they are, so that they are computed in float32 by themselves.

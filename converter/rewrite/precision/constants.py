@@ -19,7 +19,9 @@ _CHUNK = 1 << 22
 
 
 def unfit(values: np.ndarray, fmt: Format) -> str:
-    """Why the numbers cannot be of the type, with the culprit; "" if they can. Infinities and NaN are in every type."""
+    """Why the numbers do not fit the type, with the first such number; "" if they fit. Infinities and NaN fit every
+    type.
+    """
     largest, smallest = 0.0, np.inf
     for part in _chunks(values):
         sizes = np.abs(part[np.isfinite(part)])
@@ -41,7 +43,7 @@ def _chunks(values: np.ndarray) -> Iterator[np.ndarray]:
 
 
 class Converted:
-    """The constants of one graph in another type. Small ones go into the graph, others to a file of its new weights.
+    """Constants of one graph converted to another type: small ones in the graph, large ones in a new weight file.
 
     elem: the type, an onnx.TensorProto.DataType. count: how many were converted. A number below the range of a reduced type
     is a mask's lowest, and becomes the type's (Format.masked).
@@ -55,7 +57,7 @@ class Converted:
         self.count = 0
 
     def tensor(self, values: np.ndarray, name: str) -> onnx.TensorProto:
-        """The values in the type, as an initializer of that name. UsageError: no room for the file."""
+        """The values in the type, as an initializer. Raises UsageError if the file cannot be written."""
         self.count += 1
         length = values.size * self._dtype.itemsize
         if length < INLINE_LIMIT:
@@ -73,6 +75,6 @@ class Converted:
         return values.astype(self._dtype)
 
     def release(self, values: np.ndarray) -> None:
-        """Releases values of a mapped file of the model: they need not stay in memory once they are converted."""
+        """Releases the memory of a mapped weight after its conversion."""
         for file in self._graph.source.files.values():
             file.release(values)

@@ -76,7 +76,7 @@ class _Emulator:
         self._model, self._names, self._unrounded = model, names, unrounded
 
     def graph(self, graph: onnx.GraphProto, outer: Mapping[str, int]) -> None:
-        """Changes the graph in place. outer: element types of the values around it."""
+        """Edits the graph. outer: element types of values of enclosing graphs."""
         types = {**outer, **_types(graph)}
         made: list[onnx.NodeProto] = []
         waiting = self._initializers(graph)

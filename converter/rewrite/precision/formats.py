@@ -26,7 +26,7 @@ class Format:
 
     @property
     def masked(self) -> float:
-        """What takes the place of a mask's lowest number, -3.4e38 in float32: three quarters of the type's own.
+        """Replacement for a mask's lowest number, -3.4e38 in float32: three quarters of the type's lowest.
 
         Scores that are added to it do not make it infinite, and those below 16 do not change it: a row that is masked whole
         stays the mean of all.

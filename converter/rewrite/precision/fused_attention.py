@@ -50,7 +50,7 @@ class Attention:
 
 
 def find_attention(order: Iterable[Node], fmt: Format, fits: Callable[[Scope, str], bool]) -> Attention:
-    """The attention among nodes of all graphs. fits: whether a value that no mask is part of is in the type's range."""
+    """Finds attention in all graphs. fits: whether a value without a mask is within the type's range."""
     found = Attention()
     for node in order:
         if node.op_type != "Softmax" or node.domain or not _last_axis(node) or not _weighs_values(node):
@@ -66,7 +66,7 @@ def find_attention(order: Iterable[Node], fmt: Format, fits: Callable[[Scope, st
 
 
 def lowest_of_mask(values: np.ndarray, fmt: Format) -> bool:
-    """Whether the numbers that are beyond the type's range are all negative ones, as of a mask."""
+    """Whether all numbers beyond the type's range are negative, as in a mask."""
     beyond = np.isfinite(values) & (np.abs(values) > fmt.largest)
     return bool(beyond.any() and (values[beyond] < 0).all())
 

@@ -45,7 +45,7 @@ _INTEGERS = frozenset(
 
 
 def sums_few(node: Node) -> bool:
-    """Whether the node multiplies small matrices, as those of cameras and rotations are."""
+    """Whether the node multiplies small matrices, such as those of cameras and rotations."""
     if node.op_type not in ("MatMul", "Gemm") or node.domain:
         return False
     count = products(node)
@@ -53,7 +53,7 @@ def sums_few(node: Node) -> bool:
 
 
 def chains(order: Iterable[Node], nodes: Mapping[Node, Ports]) -> dict[Node, str]:
-    """Nodes that compute indices, positions or angles, and which: each node is looked at once for all chains.
+    """Nodes that compute indices, positions or angles, with the kind; one pass over all nodes.
 
     order: all nodes. nodes: those that have ports of a changeable type.
     """
@@ -105,7 +105,7 @@ def _sensitive_inputs(node: Node) -> Iterator[tuple[int, str]]:
 
 
 def reads_positions(node: Node) -> bool:
-    """Whether the node reads at positions that it is given in the dtype that it computes in."""
+    """Whether the node samples at positions that have its compute type."""
     if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
         op = by_name()[node.op_type]
         return any(port.positions and port.type == op.key for port in op.inputs)
@@ -133,7 +133,7 @@ _LONGEST = 12
 
 
 def sums_whole_numbers(node: Node) -> bool:
-    """Whether the first operand is of whole numbers, by a rounding or by its type, and the second a constant of them."""
+    """Whether the node multiplies whole numbers (rounded, or integers) by a constant of whole numbers."""
     if node.domain or node.op_type not in _PRODUCTS or len(node.inputs) < 2:
         return False
     if not node.scope.is_constant(node.inputs[1]):
@@ -185,7 +185,7 @@ _SPREAD = frozenset({"Add", "Div", "Log", "Pow", "Reciprocal", "Sqrt", "Sub"})
 
 
 def pools(node: Node) -> bool:
-    """Whether the node takes a mean of activations, and not one of a norm.
+    """Whether the node averages activations and is not part of a norm.
 
     TensorRT sums it in float32, whatever its type: the error of its means is that of rounding them, up to 65,536 elements of
     a mean of 1,000 (seen on an H200).
@@ -200,7 +200,7 @@ def pools(node: Node) -> bool:
 
 
 class Wish(Enum):
-    """What a node is to be computed in."""
+    """The compute type that a node should have."""
 
     FULL = "float32"
     REDUCED = "reduced"
@@ -240,7 +240,7 @@ class Judge:
     _attention: Attention = field(default_factory=Attention)
 
     def judge(self, order: Sequence[Node], nodes: Mapping[Node, Ports]) -> dict[Node, Judgement]:
-        """Every node that has ports of a changeable type, of all nodes in `order`."""
+        """Judges each node of `order` that has ports of a changeable type."""
         marked = chains(order, nodes)
         free = (node for node in order if node.proto.name not in self.asked)
         self._attention = find_attention(free, self.fmt, self._is_score)
@@ -374,12 +374,12 @@ def _must_not_be_zero(node: Node, name: str) -> bool:
 
 
 def refused(node: Node, fmt: Format) -> str:
-    """Why the node cannot be in the type at all; "" if it can. Of our plugins, their ports say so."""
+    """Why the node cannot have the type at all; "" if it can. Plugins decide by their ports."""
     return "" if node.domain == PLUGIN_NAMESPACE else refusal(node.op_type, fmt)
 
 
 def foreign(node: Node) -> str:
-    """Why nothing is known of a node's types; "" for ONNX's operators and ours."""
+    """Why the types of a node are unknown; "" for ONNX's operators and trtsmith's."""
     if described(node) or node.op_type in INTERFACES:
         return ""
     return "an operator whose types trtsmith does not know"

@@ -39,8 +39,7 @@ def opset_of(model: Model) -> int:
 
 
 def at_least(model: Model, opset: int) -> Model:
-    """The model in that opset, by onnx's own converter; itself if it is of that or a later one. Its types are inferred
-    if those of `model` are.
+    """The model converted to that opset by onnx; itself if its opset is as new. Inferred types stay inferred.
 
     The converter sees no weights: they are inputs to it, and are put back. ConversionError: it cannot convert the model,
     or the model has graphs inside nodes, which the converter leaves as they are.

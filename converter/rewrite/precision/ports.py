@@ -19,7 +19,7 @@ from trtsmith.importers.registry import by_name
 
 @dataclass(frozen=True)
 class Ports:
-    """Positions of the float32 inputs and outputs of one node that change with its precision."""
+    """Positions of a node's float32 inputs and outputs whose type may change."""
 
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
@@ -29,7 +29,7 @@ class Ports:
 
 
 def reducible_ports(node: Node, elem: int) -> Ports:
-    """Ports of a type variable that ONNX lets be `elem`, in any opset: TensorRT does not ask for the opset.
+    """Ports whose type variable may be `elem` in some opset: TensorRT ignores the opset.
 
     None for operators that neither ONNX nor a definition of ours describes.
     """
@@ -41,7 +41,7 @@ def reducible_ports(node: Node, elem: int) -> Ports:
 
 
 def described(node: Node) -> bool:
-    """Whether ONNX or a definition says which types the node takes."""
+    """Whether an ONNX schema or a definition gives the node's types."""
     return _kinds(node, T.FLOAT) is not None
 
 

@@ -63,7 +63,7 @@ def reduce_precision(
     wide: Mapping[str, str] | None = None,
     zeros: bool = False,
 ) -> Reduction:
-    """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
+    """Computes a model's float32 nodes in `fmt` where accuracy allows. Values of other types are unchanged.
 
     graph:      what TensorRT gets, types inferred, before and afterwards. It is changed in place.
     keep:       --keep-fp32: names of nodes, patterns, operators.
@@ -117,7 +117,7 @@ def reduce_precision(
 
 
 def values_in_float32(model: Model, fmt: Format, kept: Collection[str] | None) -> frozenset[str]:
-    """Results of nodes that compute in float32 once the model is reduced. Its types are inferred, and it has no functions.
+    """Results of nodes that stay in float32 when the model is reduced. Needs inferred types and no functions.
 
     kept: names of the nodes that stay in float32 for a reason, from the report of a reduction; None: the pass judges them.
     """

@@ -20,7 +20,7 @@ Place = tuple[Scope, str]
 
 @dataclass
 class Flow:
-    """Which nodes read which values. Casts are left out: they read any type and give any.
+    """Which nodes read which values. Casts are left out: they read and produce any type.
 
     readers: nodes with a port of a changeable type. bound: values that something needs in float32 whatever the nodes do.
     """
@@ -65,7 +65,7 @@ def assign(
     flow: Flow,
     reduced_io: bool,
 ) -> dict[Node, bool]:
-    """Decides for each node with changeable ports whether it is reduced. Every edge is looked at a fixed number of times."""
+    """Decides which nodes with changeable ports are reduced. Linear in the number of edges."""
     chosen = [node for node in order if node in judged]
     ahead = _wishes_ahead(chosen, ports, judged, flow)
     reduced: dict[Node, bool] = {}

@@ -26,7 +26,7 @@ class OutputError:
 
 @dataclass(frozen=True)
 class SumsReport:
-    """Sums of products where TensorRT has float16 alone for those of float16.
+    """Report on sums of products, for a TensorRT that sums float16 products in float16 only.
 
     accumulate: "auto", "fp32" or "fp16". long: nodes of more than LONGEST products, or an unknown number, that could be in
     float16; kept: nodes in float32 for their sums.
@@ -42,7 +42,7 @@ class SumsReport:
     why: str = ""
 
     def line(self) -> str:
-        """What a user sees: how many nodes stay in float32, why, and which flag decides otherwise; "" without long sums."""
+        """For the user: how many nodes stay in float32, why, and the flag to change that; "" without long sums."""
         if not self.long and not self.kept:
             return ""
         nodes = f"{self.long} node{'s' * (self.long != 1)} of more than {LONGEST} products"

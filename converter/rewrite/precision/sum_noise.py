@@ -72,7 +72,7 @@ def with_float16_sums(
     exact: Collection[str] = (),
     feeds: Mapping[str, np.ndarray] | None = None,
 ) -> Summed:
-    """The model in which nodes that sum products have results as if the sums had been float16. Itself if it has none.
+    """The model with results of sums of products as if summed in float16; itself if it has no such sums.
 
     elem:  type of the results that are so summed: float16, or float32 where Casts behind them round.
     exact: names of nodes whose sums stay as they are.
@@ -101,7 +101,9 @@ def with_float16_sums(
 
 
 def noise_of(count: int) -> float:
-    """Noise of a sum of this many products, relative to the root mean square of the results, without their own rounding."""
+    """Noise of a float16 sum of this many products, relative to the results' root mean square, without their final
+    rounding.
+    """
     variance = count / (2 * _AT_ONCE) + 0.5 - 1.0
     return float(ROUNDING * np.sqrt(max(variance, 0.0)))
 

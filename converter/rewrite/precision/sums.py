@@ -43,12 +43,12 @@ factors and the result.
 
 
 def longest_sum(target: Target, fmt: Format) -> int | None:
-    """Products that a node may sum in the type; None: any number."""
+    """Most products that a node may sum in the type; None: no limit."""
     return LONGEST if fmt is FP16 and FLOAT16_SUMS.concerns(target) else None
 
 
 def sums_more_than(node: Node, longest: int) -> bool:
-    """Whether the node sums more products. One whose shapes do not say how many counts as if it did."""
+    """Whether the node sums more products than that. Nodes with an unknown number do."""
     if node.domain or node.op_type not in _SUMMED:
         return False
     count = products(node)
@@ -61,7 +61,7 @@ def is_sum(node: Node) -> bool:
 
 
 def summing_nodes(model: Model) -> tuple[str, ...]:
-    """Nodes that sum products of float16, those of most products first, and of unknown numbers before them. By name.
+    """Names of nodes that sum float16 products: unknown counts first, then the largest.
 
     Types are inferred.
     """
@@ -75,7 +75,7 @@ def summing_nodes(model: Model) -> tuple[str, ...]:
 
 
 def own_long_sums(model: Model, target: Target) -> tuple[str, ...]:
-    """Nodes that sum more products of the model's own float16 than the target sums well, by name or by their result.
+    """Nodes of a float16 model that sum more products than the target does accurately, by name or result.
 
     Types are inferred.
     """
@@ -95,7 +95,7 @@ def long_sums(model: Model) -> tuple[str, ...]:
 
 
 def reduced_share(reduced: Mapping[Node, bool], whole: Collection[Node]) -> float | None:
-    """The share of a quantized network's products that are in the reduced type; None where plugins compute in it, too.
+    """Share of a quantized network's products in the reduced type; None if plugins compute in it too.
 
     whole: nodes that add up products of whole numbers. Sizes that are not known count as 1.
     """
@@ -112,7 +112,7 @@ def _work(node: Node) -> int:
 
 
 def products(node: Node) -> int | None:
-    """How many products one value of the result sums; None where shapes do not say it."""
+    """How many products each result value sums; None if shapes do not tell."""
     shapes = [node.scope.dims(name) if name else None for name in node.inputs]
     shapes += [None] * (_MOST_READ - len(shapes))  # those that a broken model lacks
     given = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}

@@ -161,7 +161,7 @@ class _Widener:
                 attribute.i = T.FLOAT
 
     def interface(self, wide: bool) -> tuple[IoType, ...]:
-        """Inputs and outputs in their old types, with Casts, or in float32."""
+        """Sets the types of inputs and outputs: the old ones, with Casts, or float32."""
         if wide:
             return tuple(IoType(name, _FLOATS[elem], "float32") for name, elem in self._edges.items())
         if not self._edges:

@@ -24,7 +24,7 @@ _PORTLESS = Ports()
 
 
 class PrecisionWriter:
-    """One graph. `casts` counts the Casts that were inserted, `dropped` those of the model that are not needed any more."""
+    """Writes one graph. `casts` counts inserted Casts, `dropped` the model's own Casts that became unnecessary."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class PrecisionWriter:
         self._gone: set[Node] = set()
 
     def write(self) -> None:
-        """Changes the graph: nodes, initializers, and the types that it knows."""
+        """Edits the graph's nodes, initializers and known types."""
         self._scope(self._graph.root)
         self._drop_unread()
         for node in {**self._inputs, **self._outputs}:

@@ -30,7 +30,7 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_elements import rewrite_sc
 
 
 def squeeze_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
-    """With its axes, where it has none: those of size 1 in all of the profile, if the others never are 1."""
+    """Squeeze with explicit axes: those of size 1 throughout the profile, if no other axis can be 1."""
     if len(node.inputs) > 1 or any(a.name == "axes" for a in node.proto.attribute):
         return None
     dims = analysis.of(node.scope, node.inputs[0]).dims
@@ -41,7 +41,7 @@ def squeeze_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | 
 
 
 def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
-    """With a target of numbers, where it is computed: a 0 for a size that is copied, and one -1 at most."""
+    """Reshape with a constant target: 0 for copied sizes, and at most one -1."""
     if len(node.inputs) != 2 or not all(node.inputs) or node.scope.is_constant(node.inputs[1]):
         return None
     data, made = (analysis.of(node.scope, name) for name in (node.inputs[0], node.outputs[0]))
@@ -53,7 +53,7 @@ def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | 
 
 
 def scatter_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
-    """By ScatterND, where there are more indices than rows: always, or in the largest shapes. Else None.
+    """Scatter by ScatterND if there are more indices than rows, always or at the largest shapes; else None.
 
     One with a reduction is left to the rules, which write it for any sizes.
     """
@@ -76,7 +76,7 @@ def _beyond(analysis: RangeAnalysis, size: SizeExpr, count: SizeExpr) -> bool:
 
 
 def inlined(node: Node, branch: str) -> list[onnx.NodeProto]:
-    """The nodes of a branch, which make the outputs of the If."""
+    """The nodes of a branch, renamed to make the If's outputs."""
     view = NodeView(up_to_date(node), node.name, node.scope)
     w = Writer(view)
     return w.finish(*w.inline(view.graph(branch)))
@@ -131,7 +131,7 @@ _NEVER = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear", "Dropout"}
 
 
 def decide_by_profile(graph: Graph, ranges: ProfileRanges) -> tuple[Rewrite, ...]:
-    """Changes the graph in place, and says what it decided, one record for each node. Types are inferred afterwards."""
+    """Edits the graph, with a record for each decided node. Types are inferred afterwards."""
     records: list[Rewrite] = []
     for _ in range(_ROUNDS):
         step = _Decisions(graph, RangeAnalysis(graph, ranges))
@@ -214,7 +214,7 @@ class _Decisions:
         return (node.scope.holder(name), name) in self._plain
 
     def write(self) -> bool:
-        """Whether more may be known now: inference sees what was in a branch, and sizes that it did not find out."""
+        """Returns whether inference may now find more, such as sizes inside an inlined branch."""
         graph = self._graph
         gone = self._constants.keys() | {node for node, _ in self._branches}
         for node, arrays in self._constants.items():

@@ -59,7 +59,7 @@ class KnownValue:
 
     @property
     def followed(self) -> int:
-        """How many elements were read; none of a constant whose elements were never asked for."""
+        """How many elements are tracked; 0 for a constant whose elements were never read."""
         asked = self.given is not None and (self.given.dtype == object or "items" in self.__dict__)
         return self.given.size if asked and self.given is not None else 0
 
@@ -78,14 +78,14 @@ class KnownValue:
         return None if self.dims is None else numbers(self.dims)
 
     def numbers(self) -> tuple[int, ...] | None:
-        """The elements, row by row, where each has one value."""
+        """The elements in row-major order, if each is a single number."""
         if self.items is None:
             return None
         flat = self.items.reshape(-1).tolist()
         return None if None in flat else numbers(flat)
 
     def exprs(self) -> list[SizeExpr | None] | None:
-        """The elements, row by row."""
+        """The elements in row-major order."""
         return None if self.items is None else self.items.reshape(-1).tolist()
 
 
@@ -93,7 +93,7 @@ UNKNOWN = KnownValue()
 
 
 def numbers(exprs: Sequence[SizeExpr]) -> tuple[int, ...] | None:
-    """The values of expressions that have one each."""
+    """Values of expressions that are all single numbers."""
     found = tuple(expr.low for expr in exprs if expr.low == expr.high)
     return found if len(found) == len(exprs) else None
 
@@ -146,7 +146,7 @@ def _items(array: np.ndarray, elem_type: int) -> np.ndarray | None:
 
 
 def broadcast(algebra: SizeAlgebra, shapes: Sequence[Dims]) -> Dims:
-    """The common shape of several. Sizes that differ are 1 on one side, or the model does not run."""
+    """The broadcast shape. Where sizes differ, one is taken to be 1: otherwise the model would not run."""
     result: list[SizeExpr] = []
     for axis in range(1, max(map(len, shapes), default=0) + 1):
         size = constant(1)

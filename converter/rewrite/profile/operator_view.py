@@ -16,7 +16,7 @@ from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeAlgebra, S
 
 
 class OperatorView:
-    """A node of ONNX's own domain with what is known of its inputs.
+    """A standard ONNX node with the known parts of its inputs.
 
     algebra: that of the analysis. opset: of ONNX's domain. inputs: UNKNOWN for one that is left out.
     """
@@ -32,7 +32,7 @@ class OperatorView:
         return self.node.scope.whole.opset("")
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """A value of the node's own, else the schema's default, else the one that is given."""
+        """The node's attribute, else the schema's default, else the given one."""
         if self._attributes is None:
             own = {a.name: onnx.helper.get_attribute_value(a) for a in self.node.proto.attribute}
             self._attributes = {**schema_defaults("", self.node.op_type, self.opset), **own}
@@ -40,7 +40,7 @@ class OperatorView:
         return value.decode(errors="replace") if isinstance(value, bytes) else value
 
     def given(self, index: int) -> bool:
-        """Whether the input is there."""
+        """Whether the input is connected."""
         return index < len(self.node.inputs) and bool(self.node.inputs[index])
 
     def input(self, index: int) -> KnownValue:
@@ -51,14 +51,14 @@ class OperatorView:
         return None if dims is None else len(dims)
 
     def ints(self, index: int, attribute: str = "") -> tuple[int, ...] | None:
-        """The numbers of an input, or of the attribute that older opsets have in its place; None if they are not known."""
+        """Numbers of an input, or of the attribute that older opsets use; None if unknown."""
         value = self.attribute(attribute) if attribute else None
         if value is not None:
             return tuple(value) if isinstance(value, (list, tuple)) else (value,)
         return self.input(index).numbers()
 
     def exprs(self, index: int, attribute: str = "") -> list[SizeExpr | None] | None:
-        """The same, where they need not be numbers."""
+        """The same as expressions, which need not be single numbers."""
         value = self.attribute(attribute) if attribute else None
         if value is not None:
             return list(map(constant, value))
@@ -73,17 +73,17 @@ class OperatorView:
         return self.elem_type(index) in FLOATS
 
     def size(self, hint: object, low: int = 0, high: int = MOST) -> SizeExpr:
-        """A size of an output of which only the range is known. hint: which one, of those of this node."""
+        """An output size of which only the range is known. hint: tells several sizes of a node apart."""
         return self.algebra.fresh((id(self.node), hint), low, high)
 
     def sizes(self, count: int, output: int = 0) -> Dims:
-        """The sizes of a value with this many dimensions. ValueError for too many: nothing is known then."""
+        """Unknown sizes for a value of this rank. Raises ValueError if the rank is too high to track."""
         if count > MOST_DIMENSIONS:
             raise ValueError(count)
         return tuple(self.size((output, axis)) for axis in range(count))
 
     def length(self, expr: SizeExpr | None, hint: object) -> SizeExpr:
-        """A size that was computed, which is no less than 0; one that is not known where it could not be."""
+        """A computed size, at least 0; an unknown size if it could not be computed."""
         if expr is None or expr.low < 0 or expr.high > MOST:
             low, high = (0, MOST) if expr is None else (max(expr.low, 0), min(expr.high, MOST))
             return self.size(hint, low, high) if low <= high else self.size(hint)

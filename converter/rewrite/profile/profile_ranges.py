@@ -16,7 +16,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class ProfileRanges:
-    """What the profiles say together: by input a range for each dimension, and for each value of a shape tensor."""
+    """Ranges over all profiles: by input, for each dimension and each value of a shape tensor."""
 
     sizes: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
     values: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class ProfileRanges:
 def ranges_of(
     profiles: Sequence[Mapping[str, ShapeRange]], values: Sequence[Mapping[str, ShapeRange]] = ()
 ) -> ProfileRanges:
-    """The ranges that hold whichever profile runs. An input that one of them leaves out is unknown."""
+    """Ranges that hold for every profile. An input that a profile leaves out is unknown."""
     return ProfileRanges(_hulls(profiles), _hulls(values))
 
 
@@ -43,7 +43,7 @@ def _hulls(profiles: Sequence[Mapping[str, ShapeRange]]) -> dict[str, tuple[Rang
 
 
 def with_fixed_sizes(model: Model, ranges: ProfileRanges) -> Model:
-    """The model whose inputs have the sizes that the profiles fix. Itself if they fix none; ranges that do not fit are left.
+    """The model with input sizes that the profiles fix; itself if they fix none. Contradicting ranges are ignored.
 
     An empty dimension stays dynamic: parsers take a 0 for one that is not known.
     """

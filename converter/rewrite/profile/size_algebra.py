@@ -43,7 +43,7 @@ class SizeExpr:
 
     @property
     def number(self) -> int | None:
-        """Its only value; None where it may have several."""
+        """Its single value; None if it may have several."""
         return self.low if self.low == self.high else None
 
     def atoms(self) -> set[int]:
@@ -70,11 +70,11 @@ class SizeAlgebra:
 
     @property
     def count(self) -> int:
-        """Of atoms so far; the number of the next one."""
+        """Number of atoms so far, which is the next atom's number."""
         return len(self._bounds)
 
     def atom(self, key: Hashable, low: int = 0, high: int = MOST) -> SizeExpr:
-        """What is known to be in the interval. One key is always one value."""
+        """An atom with a known interval. Equal keys mean equal values."""
         if low >= high:
             return constant(low)
         number = self._atoms.get(key)
@@ -90,7 +90,7 @@ class SizeAlgebra:
         return SizeExpr((((number,), 1),), low, high)
 
     def fresh(self, key: Hashable, low: int = 0, high: int = MOST) -> SizeExpr:
-        """An atom of what no operation on other expressions gives; in another interval it is another one."""
+        """An atom for a value of unknown origin. The same key with another interval is another atom."""
         return self.atom((key, low, high), low, high)
 
     def add(self, a: SizeExpr, b: SizeExpr, factor: int = 1) -> SizeExpr | None:
@@ -124,7 +124,7 @@ class SizeAlgebra:
         return result
 
     def floor_div(self, a: SizeExpr, b: SizeExpr) -> SizeExpr | None:
-        """The largest integer not above a / b. None unless b is positive, and a not negative where b is no number."""
+        """floor(a / b). None unless b is positive and, for a b that is not a number, a is not negative."""
         divisor = b.number
         if divisor is not None and divisor > 0:
             return self._floor_div_number(a, divisor)
@@ -185,7 +185,7 @@ class SizeAlgebra:
         return self.atom(("max", frozenset((a, b))), max(a.low, b.low), max(a.high, b.high))
 
     def less(self, a: SizeExpr, b: SizeExpr) -> SizeExpr:
-        """1 or 0, or what is one of them."""
+        """1 or 0, or an unknown of the two."""
         difference = self.sub(a, b)
         if difference is None:
             return self.atom(("less", a, b), 0, 1)
@@ -196,7 +196,7 @@ class SizeAlgebra:
         return self.atom(("less", a, b), 0, 1)
 
     def equal(self, a: SizeExpr, b: SizeExpr) -> SizeExpr:
-        """1 or 0, or what is one of them. Never 1 where all but a number has a divisor that the number has not."""
+        """1 or 0, or an unknown of the two. Never 1 where all but a number has a divisor that the number has not."""
         difference = self.sub(a, b)
         key = "equal", frozenset((a, b))
         if difference is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class IoType:
-    """An input or output of the model whose element type is another one in the engine, as "float64" and "float32".
+    """An input or output whose element type differs in the engine, such as "float64" and "float32".
 
     Whoever runs the engine casts as numpy's astype does: by value, and uint64 and int64 into each other by their bits.
     """
@@ -28,13 +28,13 @@ class IoType:
 
 
 def to_engine(arrays: Mapping[str, np.ndarray], io_types: Iterable[IoType]) -> dict[str, np.ndarray]:
-    """Arrays by name, of the model's types, in the engine's."""
+    """Converts arrays from the model's types to the engine's."""
     after = {io.name: np.dtype(io.after) for io in io_types}
     return _cast(arrays, after)
 
 
 def to_model(arrays: Mapping[str, np.ndarray], io_types: Iterable[IoType]) -> dict[str, np.ndarray]:
-    """Arrays by name, of the engine's types, in the model's."""
+    """Converts arrays from the engine's types to the model's."""
     before = {io.name: np.dtype(io.before) for io in io_types}
     return _cast(arrays, before)
 

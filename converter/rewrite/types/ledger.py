@@ -45,7 +45,7 @@ class Ledger:
         self._told_float64 = False
 
     def io(self, name: str, elem: int) -> None:
-        """An input or output of the ONNX type `elem` has its legal type now."""
+        """Records that an input or output of ONNX type `elem` now has its legal type."""
         self.io_types.setdefault(name, IoType(name, dtype_name(elem), dtype_name(legal_type(elem))))
 
     def record(self, node: Node, label: str, what: str, made: list[Node | onnx.NodeProto], elem: int) -> None:
@@ -70,7 +70,7 @@ class Ledger:
 
 
 def what_changed(elems: Sequence[int]) -> str:
-    """A sentence's part such as "uint16 in int32"."""
+    """A phrase such as "uint16 in int32"."""
     if not elems:
         return "in legal types"
     counted = Counter(elems)

@@ -28,7 +28,7 @@ _ODD = ILLEGAL_TYPES.keys() | {T.INT8}
 
 
 def candidate(graph: Graph) -> bool:
-    """Whether any value may have a type that is not legal, or be an int8 that a node cannot take. Cheap."""
+    """Quick test: whether any value may have an illegal type, or be an int8 that its node does not accept."""
     return any(elem in _ODD for scope in graph.scopes() for elem in _elements(scope)) or any(
         elem in _ODD
         for f in graph.source.proto.functions
@@ -54,7 +54,7 @@ def _attribute_types(node: onnx.NodeProto) -> Iterator[int]:
 
 
 def wanted_in_onnx_types(scope: Scope) -> set[str]:
-    """Values that an operator reads to which the type itself counts, through others that only move them."""
+    """Values that reach, through nodes that only move data, an operator whose result depends on the type."""
     wanted = {
         name
         for part in all_scopes(scope)
@@ -121,25 +121,25 @@ class Values:
         return 0
 
     def wanted(self, name: str) -> bool:
-        """Whether an operator to which the type itself counts reads the value, after others that only move it."""
+        """Whether the value reaches, through nodes that only move data, an operator whose result depends on the type."""
         return name in self._wanted
 
     def wanted_legal(self, name: str) -> bool:
-        """Whether any other operator reads it."""
+        """Whether another operator reads the value."""
         return bool(self.readers.get(name, set()) - IN_ONNX_TYPES - MOVES)
 
     def set_legal(self, name: str, elem: int, holder: str = "") -> None:
-        """The value is found in its legal type from now on, under `holder` or its own name."""
+        """Registers the value's legal form, named `holder` or as the value."""
         self._elements[name] = elem
         self._legal[name] = holder or name
 
     def keep(self, name: str, elem: int) -> None:
-        """The value is found in its ONNX type, under its own name."""
+        """Keeps the value's ONNX type and name."""
         self._elements[name] = elem
         self._native[name] = name
 
     def legal(self, name: str) -> str:
-        """The value in its legal type; what has to be written for that is written into this graph."""
+        """The value in its legal type. Writes a conversion into this graph if needed."""
         if not name or self.elem(name) not in ILLEGAL_TYPES:
             return name
         found = self._found(name, "_legal")
@@ -152,7 +152,7 @@ class Values:
         return self._legal[name]
 
     def native(self, name: str) -> str:
-        """The value in its ONNX type, for an operator to which the type itself counts."""
+        """The value in its ONNX type, for an operator whose result depends on the type."""
         if not name or self.elem(name) not in ILLEGAL_TYPES:
             return name
         found = self._found(name, "_native")
@@ -169,7 +169,7 @@ class Values:
         self.builder.nodes.append(helper.make_node(op_type, [value], [name], **attributes))
 
     def kept(self, name: str) -> bool:
-        """Whether the value is found in its ONNX type under its own name."""
+        """Whether the value keeps its ONNX type and name."""
         return self._found(name, "_native") == name
 
     def _found(self, name: str, table: str) -> str | None:

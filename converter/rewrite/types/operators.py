@@ -151,7 +151,7 @@ TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "softmax_precision", "s
 
 
 def compute(node: onnx.NodeProto, inputs: Sequence[Value], elem: int) -> list[Value]:
-    """The node's operator on legal types; `elem` is the ONNX type of its numbers. Outputs that are left out have no name."""
+    """Computes the operator on legal types. elem: its ONNX type. Omitted outputs have no name."""
     if elem == T.UINT64 and node.op_type in UNSIGNED_64:
         return UNSIGNED_64[node.op_type](node, inputs)
     if elem == T.UINT32 and node.op_type in UNSIGNED_32:

@@ -34,7 +34,7 @@ from trtsmith.importers.dtypes import dtype_name
 
 @dataclass(frozen=True)
 class Legalisation:
-    """A record for each node that changed, and changed inputs and outputs. changed: whether anything did."""
+    """Records of changed nodes, inputs and outputs. changed: whether there are any."""
 
     rewrites: tuple[Rewrite, ...] = ()
     io_types: tuple[IoType, ...] = ()
@@ -42,7 +42,7 @@ class Legalisation:
 
 
 def legalise_types(graph: Graph) -> Legalisation:
-    """Changes the graph in place. Types are inferred, before and afterwards."""
+    """Edits the graph. Types are inferred before and afterwards."""
     if not candidate(graph):
         return Legalisation()
     flat = graph
@@ -90,7 +90,7 @@ class _Retyper:
                 self.ledger.changed |= self._retyped(scope, name)
 
     def finish(self) -> None:
-        """Brings the nodes that were written into their graphs."""
+        """Inserts the written nodes into their graphs."""
         for scope, nodes in self._nodes_of.items():
             scope.rebuild(nodes)
 

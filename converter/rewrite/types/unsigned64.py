@@ -34,7 +34,7 @@ def halved(value: Value) -> tuple[Value, Value]:
 
 
 def quotient(a: Value, b: Value) -> Value:
-    """a // b. What a division by zero gives is open in ONNX; here it is no trap."""
+    """a // b. A division by zero does not trap; ONNX leaves its result open."""
     g = a.builder
     small = b > 0
     divisor = g.Where(small, b, 1)

@@ -182,8 +182,8 @@ DETECTION_SELECTION = OpDef(
     name="DetectionSelection",
     selects="detections",
     doc=(
-        "Of the boxes of every image those that overlap no better one, the best first, in a fixed number of rows. "
-        "Candidates are not limited in number; of equal scores the first wins. Decisions are those of float32."
+        "Non-maximum suppression for each image, with a fixed number of output rows, sorted by score. The number of "
+        "candidates is not limited; of two equal scores the first wins. Scores and overlaps are compared in float32."
     ),
     inputs=(
         Port(

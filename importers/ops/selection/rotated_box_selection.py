@@ -1,4 +1,4 @@
-"""Selects rotated boxes that overlap no better one: rotated non-maximum suppression of images and classes."""
+"""Non-maximum suppression of rotated boxes, for each image and class."""
 
 from __future__ import annotations
 
@@ -138,9 +138,9 @@ ROTATED_BOX_SELECTION = OpDef(
     name="RotatedBoxSelection",
     selects="detections",
     doc=(
-        "Of the rotated boxes of each class those that overlap no better one, the best first, and their number. Of equal "
-        "scores the first wins. A box overlaps nothing of which a number is not finite or width times height is below "
-        "1e-14. The intersection over union is that of polygons, in float32, to about 1e-6; so much or less is none."
+        "Non-maximum suppression of rotated boxes for each class: the boxes that remain, sorted by score, and their "
+        "number. Of two equal scores the first wins. A box with a number that is not finite, or with an area below "
+        "1e-14, overlaps nothing. The intersection over union is computed from polygons in float32; up to 1e-6 counts as 0."
     ),
     inputs=(
         Port("boxes", "T", 3, "[batch, boxes, 5]: centre x and y, width, height, angle in radians"),

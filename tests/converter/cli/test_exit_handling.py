@@ -42,6 +42,22 @@ def test_a_signal_unwinds_once_and_lets_clean_up_end() -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
 
 
+IMPORT_OF_THE_COMMAND = """
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == "trtsmith.converter.cli.console":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+runpy.run_module("trtsmith", run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_the_command_is_imported_is_one_line() -> None:
+    assert shell(f"{sys.executable} -c {shlex.quote(IMPORT_OF_THE_COMMAND)}") == Ran(130, "", "interrupted\n")
+
+
 @pytest.mark.parametrize("ignored", ["INT", "HUP", "TERM"])
 def test_a_signal_that_is_ignored_from_the_beginning_stays_so(ignored: str) -> None:
     """As nohup leaves SIGHUP, and a script's `&` SIGINT."""

@@ -143,6 +143,20 @@ def test_one_external_file_for_each_tensor(tmp_path: Path) -> None:
     assert run_python(script, tmp_path / "a.onnx") == "701"
 
 
+def test_files_of_graphs_that_nobody_needs_are_closed_when_descriptors_run_out(tmp_path: Path) -> None:
+    onnx.save(add_model({"w": weight(np.float32, 0, 300)}), tmp_path / "a.onnx")
+    script = """
+        import gc, resource, sys
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        from trtsmith.converter.graph.graph import Graph
+        from trtsmith.converter.model.load import load_model
+        gc.disable()
+        for _ in range(300):
+            print(len([*Graph(load_model(sys.argv[1])).nodes()]))
+    """
+    assert run_python(script, tmp_path / "a.onnx").split() == ["1"] * 300
+
+
 # Through GraphSurgeon
 
 

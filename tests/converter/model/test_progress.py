@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -36,6 +37,16 @@ def test_a_long_step_is_named_again_and_again() -> None:
     heard.wait_for(3)
     telling.end()
     assert heard.lines[:3] == ["building", "building: 0 s so far", "building: 0 s so far"]
+
+
+def test_a_step_is_named_again_when_it_has_taken_twice_as_long() -> None:
+    heard = Heard()
+    begun = time.monotonic()
+    telling = ProgressReporter(heard, first_s=0.02, period_s=0.02)
+    telling.step("building")
+    heard.wait_for(6)  # at 0.02, 0.04, 0.08, ..., 0.64 s, where every 0.02 s would be 0.12 s
+    assert time.monotonic() - begun >= 0.64
+    telling.end()
 
 
 def test_a_step_without_a_word_is_named_when_it_takes_long() -> None:

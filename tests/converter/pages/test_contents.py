@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import trtsmith
+from tests.converter.cli.terminal.screen import convolutions
 from tests.converter.models import inverse
 from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, prepared
@@ -51,6 +52,21 @@ def test_of_a_verification_the_routes_are_those_for_the_engine(converted: Path) 
     document = conversion_document(content)
     assert document["files"].keys() >= {"model.plan"} and document["versions"]["tensorrt_rtx"]
     assert document["command"] == list(WORDS)
+
+
+def test_of_a_verification_nodes_have_the_types_of_the_engine(tmp_path: Path) -> None:
+    model = convolutions(tmp_path / "m.onnx", 2, 4)
+    trtsmith.convert(
+        model,
+        output=tmp_path / "m.plan",
+        flavour="tensorrt_rtx",
+        target="sm86",
+        verify=None,
+        precision="fp16",
+    )
+    content = of_verification(WORDS, VerifyOptions(model, tmp_path / "m.plan"), {"verified": True}, {})
+    assert content.network is not None
+    assert {route.dtype for route in content.network.routes if route.route} == {"float16"}
 
 
 def test_with_a_manifest_that_cannot_be_read_the_network_has_no_routes(

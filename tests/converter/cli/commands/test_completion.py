@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import pty
-import select
 import subprocess
 import time
 from contextlib import redirect_stdout
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.converter.cli.commands.running import Cli, refused
+from tests.processes import readable
 from trtsmith.converter.cli.commands.completion import SHELLS
 from trtsmith.converter.cli.main import build_parser, main
 
@@ -141,7 +141,7 @@ def test_tab_completes(typed: str, wanted: str, shell: str, scripts: dict[str, P
         os.write(leader, f"{before}\ntrtsmith {typed}\n".encode())
         said, end = "", time.monotonic() + 120
         while wanted not in said and time.monotonic() < end:
-            if select.select([leader], [], [], 0.5)[0]:
+            if readable(leader, 0.5):
                 said += os.read(leader, 65536).decode(errors="replace")
         assert wanted in said, said
     finally:

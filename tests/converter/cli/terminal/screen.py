@@ -6,7 +6,6 @@ import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import struct
 import subprocess
@@ -20,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.converter.models import written
-from tests.processes import checkout_environment
+from tests.processes import checkout_environment, readable
 
 _CONTROL = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|\r|\n|[^\x1b\r\n]+|\x1b")
 _SGR = re.compile(r"\x1b\[[\d;]*m")
@@ -114,7 +113,7 @@ def on_a_terminal(
     raw, end = b"", time.monotonic() + TIMEOUT_S
     try:
         while time.monotonic() < end:
-            if not select.select([leader], [], [], 0.2)[0]:
+            if not readable(leader, 0.2):
                 continue
             try:
                 data = os.read(leader, 65536)

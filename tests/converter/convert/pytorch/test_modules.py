@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 import torch
 from torch import nn
@@ -120,6 +121,19 @@ def test_profiles_come_from_dimensions(dim: Any, least: int, most: int, tmp_path
     )
     (sizes,) = manifest(tmp_path)["profiles"]
     assert sizes["input"] == {"min": [least, 3], "opt": [4, 3], "max": [most, 3], "values": False}
+
+
+@pytest.mark.parametrize("dim", [Dim("batch", max=8), Dim.DYNAMIC], ids=["Dim", "Dim.DYNAMIC"])
+def test_a_batch_of_one_in_the_example_stays_dynamic(dim: Any, tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+    trtsmith.rewrite(
+        module, (torch.rand(1, 3, 8, 8),), dynamic_shapes=({0: dim},), output=tmp_path / "r.onnx",
+        shapes={"input": [(1, 3, 8, 8), (1, 3, 8, 8), (8, 3, 8, 8)]},
+    )  # fmt: skip
+    images = torch.rand(5, 3, 8, 8)
+    (found,) = ort.InferenceSession(tmp_path / "r.onnx").run(None, {"input": images.numpy()})
+    with torch.no_grad():
+        np.testing.assert_allclose(found, module.eval()(images).numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_dimension_without_an_end_needs_one(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.converter.models import written
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest
-from trtsmith.converter.engine.build.monitor import BuildMonitor, BuildShare
+from trtsmith.converter.engine.build.monitor import BuildMonitor, BuildShare, PhaseLines
 from trtsmith.converter.engine.child.events import Events, tell
 from trtsmith.converter.model.progress import Steps
 
@@ -95,6 +95,11 @@ def test_shares_are_sent_some_times_a_second_and_lines_as_seldom_as_before() -> 
     texts = ["engine (640 steps)", "engine (256/640)", "engine (512/640)"]
     assert [event["text"] for event in sent if event["text"]] == texts
     assert [event["done"] for event in sent] == sorted(event["done"] for event in sent)
+
+
+def test_a_phase_of_one_step_has_no_count() -> None:
+    lines = PhaseLines(lambda: 0.0)
+    assert lines.start("Building engine from subgraph", None, 1) == "Building engine from subgraph"
 
 
 def test_threads_do_not_mix_their_lines() -> None:
