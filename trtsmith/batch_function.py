@@ -19,7 +19,7 @@ from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.model.options.declared import with_defaults
 from trtsmith.converter.model.options.kinds import Flag, Progress, StrPath, Texts, path_of, texts_of
 from trtsmith.converter.model.printable import one_line
-from trtsmith.converter.verify.verdict import in_words
+from trtsmith.converter.verify.verdict_words import in_words
 from trtsmith.zoo_commands import zoo_commands
 
 SOURCES = {KEPT: "kept", CACHE: "from the cache"}

@@ -17,6 +17,7 @@ from trtsmith.converter.model.errors import ConversionError, TrtsmithError, Usag
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.candidate_judge import judge_outputs
+from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict
 from trtsmith.importers.problem import Problem
@@ -35,7 +36,8 @@ class ExpectedOutputs:
 
     def verdict(self, actual: Arrays, reference: Arrays | None = None) -> Verdict:
         """The verdict on outputs in the model's types, against onnxruntime's or those of another run."""
-        unknown = Verdict(NOT_COMPARABLE, "onnxruntime does not run the model", True, "")
+        told = finding("not run", which="original", what="onnxruntime does not run it", fix="")
+        unknown = Verdict(NOT_COMPARABLE, True, "", findings=(told,))
         if self.baseline is None:
             return unknown
         baseline = self.baseline if reference is None else self.baseline.expecting([reference])

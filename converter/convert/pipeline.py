@@ -242,6 +242,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             *unchecked_values(prepared.values, values),
             *(one.warning() for one in done.mended),
             *built.warnings,
+            *(() if check is None else check.source.warnings([check.feeds])),
             *(() if options.bundle_for else coverage(planned, built)),
         )
         facts = (

@@ -195,11 +195,11 @@ class Graph:
             if holder.tensors.pop(name, None) is not None:
                 touched[holder] = None
             node = holder.producers.get(name)
-            if node is None or node.gone or node.scopes or any(self.used[o] > 0 for o in node.outputs if o):
+            if node is None or node.gone or any(self.used[o] > 0 for o in node.outputs if o):
                 continue
             holder.leave(node)
             touched[holder] = None
-            queue.extend((read, holder) for read in node.inputs if read)
+            queue.extend((read, holder) for read in node.reads())
         for holder in touched:
             holder.nodes = [node for node in holder.nodes if not node.gone]
             holder.touch()

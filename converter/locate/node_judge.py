@@ -171,7 +171,7 @@ class OutputJudge:
             return allowance(known.plain or {}, known.ways, known.precision, self.original.proto)
         least = TOLERANCE["float16" if self.tf32 else "float32"]
         whole = {name: value.dtype.kind in "iub" for name, value in self._expected.items()}
-        return Allowance({name: 0.0 if exact else least for name, exact in whole.items()}, {}, {})
+        return Allowance({name: 0.0 if exact else least for name, exact in whole.items()})
 
     @cached_property
     def _moved(self) -> dict[str, float]:

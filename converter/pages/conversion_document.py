@@ -2,7 +2,7 @@
 
 format      1
 kind        "convert", "verify", "locate" or "bench". title: the model's file. command: the words of the command line
-status      word, level ("good", "fair", "bad", "") and reason: the verdict in short
+status      word, level ("good", "fair", "bad", "") and reason: the verdict in short. next: what to do, if anything
 cards       [value, what it is]: the figures that one looks for first
 problems    all that kept it from being done. warnings: sentences
 verdict     as reports have it, or null. cost: sentences on what 8 bits cost
@@ -35,7 +35,7 @@ from trtsmith.converter.rewrite.phases import PHASES
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.verify.cost.precision_cost import cost_from_json
-from trtsmith.converter.verify.verdict import in_words
+from trtsmith.converter.verify.verdict_words import in_words
 
 _PHASE_OF = {
     "quantized-moves": "moves",
@@ -165,7 +165,8 @@ def _status(known: PageContent) -> dict[str, str]:
     basis = verdict.get("basis", ())
     level = {"agree": "fair" if basis else "good", "disagree": "bad"}.get(verdict["status"], "fair")
     graphs = "" if verdict["engine_run"] else "; the engine itself was not run"
-    return {"word": in_words(verdict["status"], basis), "level": level, "reason": verdict["reason"] + graphs}
+    said = {"reason": verdict["reason"] + graphs, "next": verdict.get("advice", "")}
+    return {"word": in_words(verdict["status"], basis), "level": level, **said}
 
 
 def _cards(known: PageContent) -> Iterable[list[Any]]:

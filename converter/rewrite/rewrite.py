@@ -123,6 +123,7 @@ class Rewritten:
                 by_sentence((f"{r.node} ({r.op_type})", one) for r in self.rewrites for one in r.numerics)
             ),
             *self._own_sums(),
+            *filter(None, [self.precision.warning() if self.precision is not None else ""]),
         )
 
     def of_profile(self) -> tuple[str, ...]:

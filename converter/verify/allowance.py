@@ -13,6 +13,7 @@ import onnx
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.ort_kernels import quantised
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.noise import SLICE_UNITS, Noise, excess
 from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
@@ -82,41 +83,42 @@ class Allowance:
     noise: what rounding does to each element of a float output, by name; none in 8 bits.
     amplified: outputs that may differ by more than twice the least, as the network amplifies rounding; by name, what
         rounding changes of them.
-    doubtful: outputs that may differ by more than PROVES: they can disagree, and not agree. By name, why.
-    moved: outputs whose very shape rounding changes; they cannot be compared element by element. By name, why.
-    ill_conditioned: outputs of which rounding changes so much that others would do as well; they can be compared with
-        tolerances of the user's only. By name, why.
+    left: outputs of which agreement would prove nothing; by name, why. Those that are DOUBTFUL may differ by more than
+        PROVES: they can disagree. Others are not compared. Tolerances of the user settle what rounding decides.
     """
 
     allowed: Mapping[str, float]
-    moved: Mapping[str, str]
-    ill_conditioned: Mapping[str, str]
+    left: Mapping[str, Finding] = field(default_factory=dict)
     noise: Mapping[str, Noise] = field(default_factory=dict)
     amplified: Mapping[str, float] = field(default_factory=dict)
-    doubtful: Mapping[str, str] = field(default_factory=dict)
 
-    def excluded(self, tolerances: Tolerances | None) -> dict[str, str]:
+    def excluded(self, tolerances: Tolerances | None) -> dict[str, Finding]:
         """What is not compared, and why."""
-        return {**self.moved, **_without_tolerance(self.ill_conditioned, tolerances)}
+        return {n: why for n, why in self._unsettled(tolerances).items() if why.kind not in DOUBTFUL}
+
+    def unproven(self, tolerances: Tolerances | None) -> dict[str, Finding]:
+        """What may disagree and proves nothing where it agrees, and why."""
+        return {n: why for n, why in self._unsettled(tolerances).items() if why.kind in DOUBTFUL}
 
     def only(self, outputs: Collection[str]) -> Allowance:
         """The same for these outputs; others are compared as if rounding changed nothing of them."""
+        left = {n: why for n, why in self.left.items() if n in outputs}
         return replace(
-            self,
-            moved={n: why for n, why in self.moved.items() if n in outputs},
-            ill_conditioned={n: why for n, why in self.ill_conditioned.items() if n in outputs},
-            amplified={n: changed for n, changed in self.amplified.items() if n in outputs},
-            doubtful={n: why for n, why in self.doubtful.items() if n in outputs},
+            self, left=left, amplified={n: changed for n, changed in self.amplified.items() if n in outputs}
         )
 
-    def unproven(self, tolerances: Tolerances | None) -> dict[str, str]:
-        """What may disagree and proves nothing where it agrees, and why."""
-        return _without_tolerance(self.doubtful, tolerances)
+    def _unsettled(self, tolerances: Tolerances | None) -> dict[str, Finding]:
+        """The outputs left, but for those that a tolerance of the user's settles."""
+        given = {n for n in self.left if tolerances is not None and tolerances.of(n) is not None}
+        return {n: why for n, why in self.left.items() if n not in given or why.kind not in _OF_ROUNDING}
 
 
-def _without_tolerance(outputs: Mapping[str, str], tolerances: Tolerances | None) -> dict[str, str]:
-    """The outputs for which the user gave no tolerance."""
-    return {n: why for n, why in outputs.items() if tolerances is None or tolerances.of(n) is None}
+AMPLIFIED, FEW_ROWS, AS_BY_ROUNDING = "amplified", "few rows match", "off as by rounding"
+DOUBTFUL = (AMPLIFIED, FEW_ROWS, AS_BY_ROUNDING)
+"""Kinds of findings on outputs that may differ by so much that agreement proves nothing."""
+
+ILL_CONDITIONED, ROWS_LOST = "ill-conditioned", "rows lost"
+_OF_ROUNDING = (*DOUBTFUL, ILL_CONDITIONED, ROWS_LOST)
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Limits:
 
     at_least: Mapping[str, float] = field(default_factory=dict)
     changes: Arrays = field(default_factory=dict)
-    excluded: Mapping[str, str] = field(default_factory=dict)
+    excluded: Mapping[str, Finding] = field(default_factory=dict)
 
 
 NO_LIMITS = Limits()
@@ -149,14 +151,12 @@ def allowance(
     where nothing could be run: the least then is all.
     """
     floors = limits.at_least
-    moved = moved_by(plain, rounded[0], precision) if rounded else {}
-    allowed, ill_conditioned, noise, amplified, doubtful = {}, {}, {}, {}, {}
+    left = moved_by(plain, rounded[0], precision) if rounded else {}
+    allowed, noise, amplified = {}, {}, {}
     quantum, steps = _quantum(precision, proto), quantised(proto)
-    other = "compare the network before its quantisation" if steps else "with a build in a wider precision"
-    advice = f"compare with --rtol and --atol, or {other}"
     for name, value in plain.items():
         dtype = str(value.dtype)
-        if name in moved:
+        if name in left:
             continue
         others = [one[name] for one in rounded if one[name].shape == value.shape]
         changed = max((changed_by(value, other) for other in others), default=0.0)
@@ -173,18 +173,13 @@ def allowance(
                 smallest = max(quantum, _QUANTUM["fp16"]) if dtype == "float16" else quantum
                 found = _noise(unit, smallest, value, others, limits.changes.get(name))
                 noise[name] = found.anywhere(value) if steps else found
-        if PROVES < allowed.get(name, 0.0) <= MOST and precision not in QUANTIZED:
-            doubtful[name] = (
-                f"output {name!r} is not comparable: the network amplifies rounding. Rounding to {type_of(precision)} "
-                f"alone changes it by {changed:.1%}, so it may differ by {allowed[name]:.1%}; {advice}"
-            )
-        if allowed.get(name, 0.0) > MOST:
+        most, figures = allowed.get(name, 0.0), {"type": type_of(precision), "quantised": bool(steps)}
+        if PROVES < most <= MOST and precision not in QUANTIZED:
+            left[name] = Finding(AMPLIFIED, name, "", figures | {"changed": changed, "allowed": most})
+        elif most > MOST:
             allowed.pop(name)
-            ill_conditioned[name] = (
-                f"output {name!r} is not comparable: rounding values to {type_of(precision)} alone changes it "
-                f"by {changed:.0%}; {advice}"
-            )
-    return Allowance(allowed, moved, ill_conditioned, noise, amplified, doubtful)
+            left[name] = Finding(ILL_CONDITIONED, name, "", figures | {"changed": changed})
+    return Allowance(allowed, left, noise, amplified)
 
 
 def _noise(
@@ -225,11 +220,16 @@ def _factor(elements: int) -> float:
     return FACTOR * (1 + CHANCE / math.sqrt(max(elements, 1)))
 
 
-def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, str]:
+def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, Finding]:
     """Outputs whose very shape the precision changes. By name, why they are not compared."""
     return {
-        name: f"output {name!r} is not comparable: its shape is {list(value.shape)}, and "
-        f"{list(rounded[name].shape)} when values are rounded to {type_of(precision)}"
+        name: finding(
+            "reshaped",
+            name,
+            shape=list(value.shape),
+            other=list(rounded[name].shape),
+            type=type_of(precision),
+        )
         for name, value in plain.items()
         if rounded[name].shape != value.shape
     }

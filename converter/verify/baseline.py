@@ -30,9 +30,9 @@ from trtsmith.converter.verify.constant_outputs import (
     random_outputs,
     unchanging_outputs,
 )
+from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.own_types import OwnTypes, widened
-from trtsmith.converter.verify.proof import Doubt
 from trtsmith.converter.verify.reduced import Run, opened_in_types
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import rounded
@@ -111,7 +111,7 @@ class Original:
         return constant_outputs(self.model)
 
     @cached_property
-    def random(self) -> dict[str, str]:
+    def random(self) -> dict[str, Finding]:
         """Outputs that depend on random numbers; by name, why they are not compared."""
         return random_outputs(self.model)
 
@@ -120,7 +120,7 @@ class Original:
         """The model whose outputs include the values by which selections are decided."""
         return watched(self.model)
 
-    def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, str]:
+    def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, Finding]:
         """Outputs that its own 16-bit types change beyond use; by name, why they are not compared. outputs: what it gave."""
         names = {value.name for value in self.model.proto.graph.output}
         return self._own_types.unheld(feeds, {name: outputs[name] for name in outputs.keys() & names})
@@ -189,6 +189,16 @@ class Baseline:
         """The outputs to compare with. ConversionError as of `plain`."""
         return self.plain if self.expected is None else self.expected
 
+    @property
+    def generated(self) -> tuple[Finding, ...]:
+        """Names and types of the inputs, if they were generated."""
+        generation = self.source.generation
+        if generation is None:
+            return ()
+        feeds = {spec.name: self.sets[0].feeds[spec.name] for spec in generation.specs}
+        types = {name: f"{array.dtype}{list(array.shape)}".replace(" ", "") for name, array in feeds.items()}
+        return (finding("generated", inputs=types),)
+
     def rounded(self, arithmetic: Arithmetic, grid: float = 1.0) -> Outputs | None:
         """The original's outputs with values rounded as the arithmetic does; None where onnxruntime does not run that."""
         if self._given is not None:
@@ -217,9 +227,9 @@ class Baseline:
         return held
 
     @cached_property
-    def unheld(self) -> Mapping[str, str]:
+    def unheld(self) -> Mapping[str, Finding]:
         """Outputs that the model's own 16-bit types change beyond use; by name, why they are not compared."""
-        found: dict[str, str] = {}
+        found: dict[str, Finding] = {}
         if not self.original.narrow:
             return found
         with suppress(ConversionError):
@@ -228,7 +238,7 @@ class Baseline:
         return found
 
     @cached_property
-    def doubts(self) -> Mapping[str, Doubt]:
+    def doubts(self) -> Mapping[str, Finding]:
         """Outputs of which agreement proves little. Nothing is said where the original does not run."""
         if self.source.fixed is None:
             return {}

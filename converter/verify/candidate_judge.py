@@ -10,21 +10,17 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, allowance, in_words
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Outputs
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
-from trtsmith.converter.verify.proof import Proof
 from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.sensitivity import with_original, with_own_definitions, with_sensitivity
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import DISAGREE, Verdict, not_comparable, verdict_of
+from trtsmith.converter.verify.verdict import DISAGREE, Proof, Verdict, not_comparable, verdict_of
 
 NEAR = UNITS_BESIDE / UNITS
 """The share of what is allowed without a measurement from which on rounding is measured: where it changes little, elements
 may be off by no more."""
-
-
-OWN_GRAPH = "the engine's graph is the model's own, which needed no rewrite"
-"""The reason of a verdict where there are no two graphs to compare."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Candidate:
 
     name: for messages, such as "rewritten graph". run: computes outputs for sets of the original's inputs; ConversionError
     where onnxruntime does not run it, UsageError where an engine cannot be run. is_own: it is the original, which the
-    rewrite left as it was. told: follows the reason of its verdict.
+    rewrite left as it was. findings: what is known of it, for its verdict.
     release: closes what is held open between runs.
     """
 
@@ -50,7 +46,7 @@ class Candidate:
     run: Callable[[Sequence[Arrays]], Ran]
     is_engine: bool = False
     is_own: bool = False
-    told: str = ""
+    findings: tuple[Finding, ...] = ()
     release: Callable[[], None] = lambda: None
 
 
@@ -65,11 +61,11 @@ class Judged:
     allowances: tuple[Allowance, ...]
     measured: bool | None = None
 
-    def left(self, tolerances: Tolerances | None) -> dict[str, str]:
+    def left(self, tolerances: Tolerances | None) -> dict[str, Finding]:
         """Outputs that rounding decides; by name, why they are not compared."""
         return {name: why for one in self.allowances for name, why in one.excluded(tolerances).items()}
 
-    def unproven(self, tolerances: Tolerances | None) -> dict[str, str]:
+    def unproven(self, tolerances: Tolerances | None) -> dict[str, Finding]:
         """Outputs of which rounding changes so much that agreement proves nothing; by name, why."""
         return {name: why for one in self.allowances for name, why in one.unproven(tolerances).items()}
 
@@ -101,10 +97,8 @@ def judge(baseline: Baseline, candidate: Candidate, tolerances: Tolerances | Non
     verdict = judge_outputs(
         baseline, candidate.arithmetic, ran.outputs, tolerances, engine_run=candidate.is_engine, own=own
     )
-    reason = verdict.reason + candidate.told
-    if own:
-        reason = OWN_GRAPH if verdict.passed else f"{OWN_GRAPH}; {reason}"
-    verdict = replace(verdict, reason=reason, warnings=ran.warnings)
+    known = (*candidate.findings, *((finding("own graph"),) if own else ()), *baseline.generated)
+    verdict = replace(verdict, findings=(*verdict.findings, *known), warnings=ran.warnings)
     return _explained(verdict, baseline)
 
 
@@ -145,17 +139,17 @@ def judge_outputs(
     # an engine is held to what the user expects, whatever the model's types make of it
     unheld = {} if engine_run and baseline.expected is not None else baseline.unheld
     left = {**found.left(tolerances), **baseline.limits.excluded, **random, **unheld}
+    amplified = {name: share for one in found.allowances for name, share in one.amplified.items()}
     verdict = verdict_of(
         tuple(c for c in found.comparisons if c.output not in left),
         baseline.source.words,
         engine_run=engine_run,
-        excluded=left,
-        unproven=found.unproven(tolerances),
+        left=found.unproven(tolerances) | left,
+        findings=[finding("grown", name, changed=changed) for name, changed in amplified.items()],
         proof=Proof(
             {} if own else baseline.doubts, baseline.original.constant, given=baseline.expected is not None
         ),
         tolerances=tolerances,
-        amplified={name: share for one in found.allowances for name, share in one.amplified.items()},
     )
     told = in_words(arithmetic.precision, found.measured) if engine_run else ""
     return replace(verdict, precision=told, meanings=baseline.source.meanings)

@@ -17,6 +17,7 @@ from trtsmith.converter.verify.allowance import type_of
 from trtsmith.converter.verify.baseline import Arithmetic, Original, Progress
 from trtsmith.converter.verify.candidate_judge import Candidate, Ran
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.reduced import Run, opened_in_types, run_reduced
 from trtsmith.converter.verify.rounding import FP16_SUMS
 
@@ -89,12 +90,19 @@ def reduced_graph(
     def run(sets: Sequence[Arrays]) -> Ran:
         return Ran([outputs(one) for one in sets])
 
-    said = f", in {type_of(arithmetic.precision)} against the original"
-    return Candidate("rewritten graph", arithmetic, run, told=said + (", its sums emulated" if sums else ""))
+    known = (
+        finding("reduced", type=type_of(arithmetic.precision)),
+        *((finding("sums emulated"),) if sums else ()),
+    )
+    return Candidate("rewritten graph", arithmetic, run, findings=known)
 
 
 def built_engine(
-    request: RunRequest, inputs: Collection[str], arithmetic: Arithmetic, progress: Progress, told: str = ""
+    request: RunRequest,
+    inputs: Collection[str],
+    arithmetic: Arithmetic,
+    progress: Progress,
+    findings: tuple[Finding, ...] = (),
 ) -> Candidate:
     """The engine on this machine's GPU, in a child process. inputs: those of the model's that it has."""
 
@@ -104,4 +112,4 @@ def built_engine(
         result = run_engine(request, fed, progress)
         return Ran(result.outputs, tuple(result.warnings))
 
-    return Candidate("engine", arithmetic, run, is_engine=True, told=told)
+    return Candidate("engine", arithmetic, run, is_engine=True, findings=findings)

@@ -15,8 +15,8 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.inputs import SEED
-from trtsmith.converter.verify.proof import Doubt
 from trtsmith.converter.verify.sets import Generation
 from trtsmith.importers.registry import normalise_domain
 
@@ -42,7 +42,7 @@ def constant_outputs(model: Model, fixed: Collection[str] = ()) -> frozenset[str
 
 def unchanging_outputs(
     generation: Generation, end: str, feeds: Arrays, outputs: Arrays, compute: Callable[[Arrays], Arrays]
-) -> dict[str, Doubt]:
+) -> dict[str, Finding]:
     """Outputs that other generated inputs leave as they are; by name, why they prove little.
 
     feeds: those that were generated at this end of the profile. outputs: the original's for them. compute: runs it, which
@@ -60,7 +60,7 @@ def unchanging_outputs(
         except TrtsmithError:  # moved indices, for one
             return {}
         left = {name: array for name, array in left.items() if name in found and _same(array, found[name])}
-    return {name: Doubt(f"it is the same for {DRAWS + 1} generated inputs") for name in left}
+    return {name: finding("unchanging", name, draws=DRAWS + 1) for name in left}
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
@@ -68,7 +68,9 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return np.array_equal(one, other, equal_nan=floats)
 
 
-def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable[Arrays]) -> dict[str, Doubt]:
+def outputs_behind_branches(
+    model: Model, fixed: Collection[str], sets: Iterable[Arrays]
+) -> dict[str, Finding]:
     """Outputs behind an If of which no set of inputs takes one of the branches; by name, why they prove little.
 
     Of an If outside other graphs that values of inputs decide: what sizes, or `fixed` inputs, decide may be settled in the
@@ -82,7 +84,7 @@ def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable
         for node in graph.node
         if node.op_type == "If" and not normalise_domain(node.domain) and node.input[0] in varying
     ]
-    found: dict[str, Doubt] = {}
+    found: dict[str, Finding] = {}
     if not nodes:
         return found
     with suppress(TrtsmithError):
@@ -98,9 +100,8 @@ def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable
             behind = _from(graph, set(node.output)) if left else set()
             for value in graph.output:
                 if value.name in behind:
-                    one = node.name or node.output[0]
-                    why = f"it comes from the {left[0]} of If node {one!r}, which the inputs do not take"
-                    found[value.name] = Doubt(why, "give inputs that take it", equal_settles=False)
+                    figures = {"branch": left[0], "node": node.name or node.output[0]}
+                    found[value.name] = finding("branch not taken", value.name, **figures)
     return found
 
 
@@ -146,17 +147,17 @@ RANDOM = frozenset(
 """Operators that give other numbers each time."""
 
 
-def random_outputs(model: Model) -> dict[str, str]:
-    """Finds outputs that depend on random numbers: for each, a sentence that names the node that draws them."""
+def random_outputs(model: Model) -> dict[str, Finding]:
+    """Finds outputs that depend on random numbers: for each, the node that draws them."""
     graph = inline(model, frozenset(all_functions(model))).proto.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {n.output[0]: a.t for n in graph.node for a in n.attribute if a.name == "value"}
-    sources: dict[str, str] = {}
+    sources: dict[str, dict[str, str]] = {}
 
-    def drawn(node: onnx.NodeProto) -> str | None:
+    def drawn(node: onnx.NodeProto) -> dict[str, str] | None:
         """The random node that this one is, holds in a subgraph, or depends on."""
         if not normalise_domain(node.domain) and (node.op_type in RANDOM or trains(node)):
-            return f"{node.op_type} {(node.name or node.output[0])!r}"
+            return {"op_type": node.op_type, "node": node.name or node.output[0]}
         reached = (sources[name] for name in values_read(node) if name in sources)
         inside = (found for inner in subgraphs(node) for n in inner.node if (found := drawn(n)) is not None)
         return next(reached, None) or next(inside, None)
@@ -173,8 +174,7 @@ def random_outputs(model: Model) -> dict[str, str]:
         if found is not None:
             sources.update(dict.fromkeys(node.output, found))
     return {
-        value.name: f"output {value.name!r} is not comparable: {sources[value.name]} draws random numbers; make them "
-        "an input of the model, or build without a verdict: convert --no-verify"
+        value.name: finding("random", value.name, **sources[value.name])
         for value in graph.output
         if value.name in sources
     }

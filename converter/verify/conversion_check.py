@@ -32,6 +32,7 @@ from trtsmith.converter.verify.candidates import (
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.elsewhere import ComparisonElsewhere, allowance_elsewhere
+from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.given import load_expected, load_inputs, profile_of, told
 from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.other_sizes import Place, compared_at, ends_of, runs_at, size_in_words
@@ -51,6 +52,10 @@ from trtsmith.converter.verify.verdict import (
     not_comparable,
     with_other_sizes,
 )
+from trtsmith.converter.verify.verdict_words import NOTES
+
+_OF_BOTH = ("generated", "own definition", "fused")
+"""Kinds of findings that hold for the graph before calibration and after it."""
 
 
 @dataclass(frozen=True)
@@ -172,15 +177,11 @@ class ConversionCheck:
             graphs = self.original, checked.rewritten, checked.plain
             cost = measured_cost(*graphs, sets, words, precision, most, self.expected or self.plain)
         except ConversionError as error:
-            what = f"the cost of {precision} is unknown: {error.problems[0].what}; give other samples to --calibration"
+            told = finding("cost unknown", type=precision, what=error.problems[0].what)
             status = verdict.status if most is None or verdict.status == DISAGREE else NOT_COMPARABLE
-            return replace(verdict, status=status, reason=f"{verdict.reason}; {what}")
-        verdict = replace(verdict, cost=cost, basis=(*verdict.basis, *cost.short()))
-        if not cost.too_high or verdict.status != AGREE:
-            return verdict
-        worst = max(cost.too_high, key=lambda one: one.error)
-        reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
-        return replace(verdict, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
+            return replace(verdict, status=status, findings=(*verdict.findings, told))
+        status = TOO_COSTLY if cost.too_high and verdict.status == AGREE else verdict.status
+        return replace(verdict, status=status, cost=cost, basis=(*verdict.basis, *cost.short()))
 
     def _places(self) -> tuple[Mapping[str, Place], Mapping[str, Place]]:
         """Where the graphs are compared beside the given inputs, or those of usual sizes.
@@ -204,13 +205,12 @@ class ConversionCheck:
         The precision pass does the same at all sizes. An engine that was run is run there, too, where the graphs agree.
         """
         reduced = checked.plain is not None and checked.rewritten.precision is not None
-        words = " in the model's own precision" if reduced else ""
         if verdict.engine_run:
             sizes = self._engine_elsewhere(places, sizes, checked, request)
-            words = ""
-        sizes = replace(sizes, fix=runs_at(places, sizes.failed, sizes.unknown))
         accepted = () if self.tolerances is None else self.tolerances.not_compared
-        return with_other_sizes(verdict, replace(sizes, graphs=words), accepted)
+        fix = runs_at(places, sizes) if sizes.failed else None
+        own = reduced and not verdict.engine_run
+        return with_other_sizes(verdict, replace(sizes, fix=fix, own_precision=own), accepted)
 
     def _engine_elsewhere(
         self, places: Mapping[str, Place], sizes: OtherSizes, checked: _Checked, request: RunRequest
@@ -226,12 +226,13 @@ class ConversionCheck:
             try:
                 one = self._engine(checked, baseline, replace(request, profile=profile))
             except UsageError as error:
-                failed[at] = f"at {where}, the engine fails: {error.problems[0].what}"
+                what = f"the engine fails: {error.problems[0].what}"
+                failed[at] = finding("size failed", at=at, where=where, what=what)
                 continue
             comparisons += one.comparisons
             known = {compared.output for compared in one.comparisons}
-            if left := [output.why for output in one.left_out if output.output not in known]:
-                unknown[at] = f"at {where}, {'; '.join(left)}"
+            if left := [o.finding for o in one.left_out if o.output not in known]:
+                unknown[at] = [replace(why, at=where) for why in left]
         return replace(sizes, comparisons=tuple(comparisons), failed=failed, unknown=unknown)
 
     def _usual(self, checked: _Checked, baseline: Baseline) -> Verdict:
@@ -264,13 +265,15 @@ class ConversionCheck:
         try:
             verdict = self._engine(judged.checked, judged.baseline, request)
         except UsageError as error:
-            reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
-            return replace(graphs, status=NOT_COMPARABLE, reason=reason, not_run=str(error))
-        between = "the graph is unknown" if unknown else "the graphs agree"
-        told = dict.fromkeys((*verdict.references, *graphs.references))
-        return replace(
-            verdict, reason=f"{verdict.reason}; {between}: {graphs.reason}", references=tuple(told)
+            problem = error.problems[0]
+            told = finding("engine not run", what=problem.what, fix=problem.fix)
+            return replace(graphs, status=NOT_COMPARABLE, findings=(told,), left_out=(), not_run=problem.what)
+        worst = max((c.relative for c in graphs.comparisons if c.agrees), default=0.0)
+        between = (
+            finding("graphs unknown", text=graphs.reason) if unknown else finding("graphs agree", error=worst)
         )
+        notes = (one for one in graphs.findings if one not in verdict.findings and one.kind in NOTES)
+        return replace(verdict, findings=(*verdict.findings, between, *notes))
 
     def _eight_bits(self, checked: _Checked, baseline: Baseline) -> Verdict:
         """The graph before calibration against the original; then the one to build against the calibrated one."""
@@ -285,15 +288,22 @@ class ConversionCheck:
         source = InputSource(self.source.words)
         calibrated = Baseline(runnable(rewritten.typed), (InputSet("", feeds),), source)
         own = judge(calibrated, rewritten_graph(rewritten.model), self.tolerances)
-        said = f"{own.reason}, in {checked.precision} against the calibrated graph; before calibration: {before.reason}"
-        return replace(own if not own.agrees else before, reason=said, comparisons=own.comparisons)
+        worst = max((c.relative for c in before.comparisons if c.agrees), default=0.0)
+        told = (
+            finding("calibrated", type=checked.precision),
+            finding("before calibration", error=worst),
+            *own.findings,
+            *(one for one in before.findings if one.kind in _OF_BOTH and one not in own.findings),
+        )
+        judged = own if not own.agrees else before
+        return replace(judged, findings=told, comparisons=own.comparisons)
 
     def _told(self, graphs: Verdict) -> Verdict:
         """Of plugins that a function of the user stood for, that they were not run."""
-        names = ", ".join(one.op_type for one in self.references.nodes)
+        names = [one.op_type for one in self.references.nodes]
         if not names or not graphs.comparisons:
             return graphs
-        return replace(graphs, reason=f"{graphs.reason}; the plugin of {names} itself was not run")
+        return replace(graphs, findings=(*graphs.findings, finding("plugin not run", operators=names)))
 
     def _engine(self, checked: _Checked, baseline: Baseline, request: RunRequest) -> Verdict:
         """The engine against the original; one in 8 bits against its own graph, unless the user says what is wanted."""
@@ -303,8 +313,8 @@ class ConversionCheck:
         if held is baseline:
             engine = built_engine(request, checked.inputs, arithmetic, progress)
             return judge(baseline, engine, self.tolerances)
-        told = f", against the graph in {checked.precision}"
-        engine = built_engine(request, checked.inputs, arithmetic, progress, told)
+        known = (finding("own graph in 8 bits", type=checked.precision),)
+        engine = built_engine(request, checked.inputs, arithmetic, progress, known)
         verdict = judge(held, engine, self.tolerances)
         changes = f"{verdict.precision}, or {STEPS:g} of what {checked.precision} changes there"
         return replace(verdict, precision=changes)
@@ -331,16 +341,15 @@ class ConversionCheck:
         feeds = to_engine(self.feeds, rewritten.io_types)
         read = {value.name for value in rewritten.model.proto.graph.input}
         fed = {name: value for name, value in feeds.items() if name in read}
-        left_out = {one.output: one.why for one in verdict.left_out}
+        left_out = {one.output: one.finding for one in verdict.left_out}
         arithmetic = Arithmetic.of(precision, rewritten.precision)
         try:
             held, arithmetic = self._held_to(rewritten, arithmetic, baseline)
             wanted, measured = allowance_elsewhere(held, arithmetic, self.tolerances)
         except ConversionError as error:
-            why = error.problems[0].what
-            return ComparisonElsewhere(
-                fed, {}, {}, {}, {v.name: why for v in self.original.proto.graph.output}
-            )
+            names = (value.name for value in self.original.proto.graph.output)
+            left = {name: finding("said", name, text=error.problems[0].what) for name in names}
+            return ComparisonElsewhere(fed, {}, {}, {}, left)
         found = ComparisonElsewhere(fed, wanted, {}, {}, left_out)
         return found.within(measured, self.tolerances, find_selections(self.original, self.tolerances))
 
@@ -348,6 +357,8 @@ class ConversionCheck:
         rewritten = checked.rewritten
         if checked.precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
             graph = reduced_graph(rewritten.model, rewritten.io_types, checked.arithmetic, rewritten.tried)
+            if rewritten.precision is not None and not rewritten.precision.reduced:
+                graph = replace(graph, findings=())  # nothing of it is in the type
         else:
             graph = checked.graph
         return judge(baseline, graph, self.tolerances)

@@ -13,9 +13,11 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.verify.allowance import Allowance
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.findings import Finding
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared, element_bounds
 from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict_words import sentence
 
 
 def allowance_elsewhere(
@@ -35,8 +37,8 @@ def allowance_elsewhere(
     runs = RoundedRuns(arithmetic.precision, plain, ways, baseline.limits)
     measured, found = compared(baseline.model, wanted, wanted, runs, tolerances)
     unheld = baseline.unheld if baseline.expected is None else {}
-    moved = {**measured.moved, **baseline.limits.excluded, **baseline.original.random, **unheld}
-    return {one.output: wanted[one.output] for one in found}, replace(measured, moved=moved)
+    left = {**measured.left, **baseline.limits.excluded, **baseline.original.random, **unheld}
+    return {one.output: wanted[one.output] for one in found}, replace(measured, left=left)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class ComparisonElsewhere:
     expected: Arrays
     limits: Mapping[str, Mapping[str, Any]]
     bounds: Arrays
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, Finding]
 
     def within(
         self, measured: Allowance, tolerances: Tolerances | None, selections: Mapping[str, Any]
@@ -82,7 +84,7 @@ class ComparisonElsewhere:
         return [
             {"name": name, **self.limits.get(name, {})}
             | (
-                {"left_out": self.left_out[name], "accepted": name in accepted}
+                {"left_out": sentence(self.left_out[name]), "accepted": name in accepted}
                 if name in self.left_out
                 else {}
             )

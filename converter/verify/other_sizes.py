@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
@@ -15,6 +16,7 @@ from trtsmith.converter.rewrite.rewrite import lowered
 from trtsmith.converter.verify.baseline import Baseline, Original
 from trtsmith.converter.verify.candidate_judge import Candidate, compare_outputs
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.sets import Generation, InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import ENDS, OtherSizes
@@ -40,8 +42,8 @@ def compared_at(
     places: Mapping[str, Place], original: Original, candidate: Candidate, tolerances: Tolerances | None
 ) -> OtherSizes:
     """The original against the rewritten graph, in float32, at sizes by what comparisons call them."""
-    failed: dict[str, str] = {}
-    unknown: dict[str, str] = {}
+    failed: dict[str, Finding] = {}
+    unknown: dict[str, list[Finding]] = {}
     found: list[Comparison] = []
     baselines: dict[str, Baseline] = {}
     for at, (generation, end) in places.items():
@@ -49,13 +51,13 @@ def compared_at(
         steps_of(original.progress)(f"comparing at {where}")
         size = _bytes(generation, end)
         if size > MOST_BYTES:
-            most = f"more than {MOST_BYTES / 2**30:g} GiB"
-            unknown[at] = f"{where}, was not compared: its values take {size / 2**30:.1f} GiB, {most}"
+            what = f"its values take {size / 2**30:.1f} GiB, more than {MOST_BYTES / 2**30:g} GiB"
+            unknown[at] = [finding("size not compared", at=at, where=where, what=what)]
             continue
         try:
             feeds = generation.at(end).arrays
         except UsageError as error:
-            unknown[at] = f"{where}, was not compared: {error.problems[0].what}"
+            unknown[at] = [finding("size not compared", at=at, where=where, what=error.problems[0].what)]
             continue
         which = "original"
         try:
@@ -68,17 +70,17 @@ def compared_at(
                 baseline, candidate.arithmetic, candidate.run([feeds]).outputs, tolerances
             )
         except TrtsmithError as error:
-            failed[at] = f"at {where}, {_failure(which, error)}"
+            failed[at] = finding("size failed", at=at, where=where, what=_failure(which, error))
             continue
         unproven = {**judged.left(tolerances), **judged.unproven(tolerances)}
         left = {**unproven, **original.random}
         there = tuple(one for one in judged.comparisons if one.output not in left)
         if unproven:
-            unknown[at] = f"at {where}, {'; '.join(unproven.values())}"
+            unknown[at] = [replace(one, at=where) for one in unproven.values()]
         if all(one.agrees for one in there):
             baselines[at] = baseline
         found += there
-    return OtherSizes("", tuple(found), failed, "", unknown, baselines)
+    return OtherSizes(tuple(found), failed, unknown, baselines=baselines)
 
 
 def size_in_words(generation: Generation, end: str, at: str) -> str:
@@ -86,13 +88,14 @@ def size_in_words(generation: Generation, end: str, at: str) -> str:
     return f"the {ENDS[end]} size{of}, {generation.words(end)}"
 
 
-def runs_at(places: Mapping[str, Place], failed: Collection[str], unknown: Collection[str]) -> str:
+def runs_at(places: Mapping[str, Place], sizes: OtherSizes) -> Finding:
     """What helps where an end of the profile, or a further profile, fails."""
     generation, _ = next(iter(places.values()))
     if "min" not in places and "max" not in places:
-        return f"leave out {' and '.join(failed)}, or export the model anew"
-    low, high = ("opt" if end in failed or end in unknown else end for end in ("min", "max"))
-    return f"narrow the profile to what runs ({generation.flags(low, high)}), or export the model anew"
+        return finding("profiles that fail", profiles=list(sizes.failed))
+    bad = {*sizes.failed, *sizes.unknown}
+    low, high = ("opt" if end in bad else end for end in ("min", "max"))
+    return finding("runs at", flags=generation.flags(low, high))
 
 
 def _failure(which: str, error: TrtsmithError) -> str:

@@ -18,10 +18,11 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
-from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
+from trtsmith.converter.rewrite.precision.formats import BF16, FP16
 from trtsmith.converter.rewrite.precision.widen import measured_run, widen_precision
 from trtsmith.converter.verify.allowance import PROVES, changed_by
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.findings import Finding, finding
 
 _FORMATS = {fmt.name: fmt for fmt in (FP16, BF16)}
 
@@ -44,8 +45,8 @@ class OwnTypes:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, str]:
-        """Outputs that are changed beyond use; by name, one sentence that names the first node that does it.
+    def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, Finding]:
+        """Outputs that are changed beyond use; by name, the first node that does it.
 
         outputs: what the model computes of the feeds in its own types. Floats are compared; other outputs may follow small
         changes by right, and count where a value overflows or vanishes on the way to them. Nothing is said of a model that
@@ -53,20 +54,18 @@ class OwnTypes:
         """
         if calls_functions(self._model.proto.graph):
             return {}
-        given = {n: v if v.dtype.name not in _FORMATS else v.astype(np.float32) for n, v in feeds.items()}
-        found: dict[str, str] = {}
+        found: dict[str, Finding] = {}
         with suppress(ConversionError):
+            given = _in_float32(feeds)
             there = run_session(self._session, self._wide, given)
-            changed = {n: how for n, v in outputs.items() if (how := _changed(v, there[n]))}
+            fmt = next((name for name in _FORMATS if name in self._dtypes.values()), "")
+            changed = {n: how for n, v in outputs.items() if (how := _changed(n, v, there[n], fmt))}
             measured = measured_run(self._wide, given) if changed else None
             sizes = measured.magnitudes if measured is not None else {}
             for name, how in changed.items():
                 lost = next(_lost(self._wide.proto.graph, name, sizes, self._dtypes), None)
-                if lost is not None:
-                    found[name] = _sentence(name, *lost)
-                elif how != _ELSE:
-                    fmt = next(name for name in _FORMATS if name in self._dtypes.values())
-                    found[name] = _told(name, f"the model's own {fmt} {how}")
+                if lost is not None or how.kind != _ELSE:
+                    found[name] = lost or how
         return found
 
     @cached_property
@@ -82,26 +81,29 @@ class OwnTypes:
         return value_dtypes(infer_shapes(inline(self._model, frozenset(all_functions(self._model)))).proto)
 
 
-_ELSE = "changes it"
+def _in_float32(feeds: Arrays) -> dict[str, np.ndarray]:
+    """The inputs, with those of 16-bit floats in float32."""
+    return {n: v if v.dtype.name not in _FORMATS else v.astype(np.float32) for n, v in feeds.items()}
 
 
-def _changed(value: np.ndarray, wide: np.ndarray) -> str:
-    """How an output differs from that of float32, in words; "" where it does no more than rounding may."""
+_ELSE = "another value"
+
+
+def _changed(output: str, value: np.ndarray, wide: np.ndarray, fmt: str) -> Finding | None:
+    """How an output differs from that of float32; None where it does no more than rounding may."""
     if value.shape != wide.shape or value.dtype.kind in "iub":
-        return "" if np.array_equal(value, wide) else _ELSE
+        return None if np.array_equal(value, wide) else finding(_ELSE, output)
     here, there = value.astype(np.float64), wide.astype(np.float64)
     bad = ~np.isfinite(here) & np.isfinite(there)
     if bad.any():
-        return (
-            f"makes {np.count_nonzero(bad)} of {here.size} elements infinite or NaN, which float32 does not"
-        )
+        return finding("own type: infinite", output, type=fmt, count=int(bad.sum()), of=here.size)
     share = changed_by(there, here)
-    return f"changes it by {share:.0%} against float32" if share > PROVES else ""
+    return finding("own type: changed", output, type=fmt, changed=share) if share > PROVES else None
 
 
 def _lost(
     graph: onnx.GraphProto, output: str, sizes: Mapping[str, float], dtypes: Mapping[str, str]
-) -> Iterator[tuple[onnx.NodeProto, str, Format, float]]:
+) -> Iterator[Finding]:
     """Values on the way to an output that their type does not hold, in the order of the graph."""
     behind = {output}
     for node in reversed(graph.node):
@@ -111,19 +113,6 @@ def _lost(
         for name in node.output:
             fmt, size = _FORMATS.get(dtypes.get(name, "")), sizes.get(name, 0.0)
             if name in behind and fmt is not None and (size > fmt.largest or 0 < size < fmt.smallest / 2):
-                yield node, name, fmt, size
-
-
-def _sentence(output: str, node: onnx.NodeProto, value: str, fmt: Format, size: float) -> str:
-    where = f"{node.name or value} ({node.op_type})"
-    if size > fmt.largest:
-        what = f"overflow at {where}: {size:.1e}, {fmt.name} holds {fmt.largest:.6g}"
-    else:
-        what = f"all of {where} vanishes: at most {size:.1e}, {fmt.name} holds {fmt.smallest:.0e}"
-    if value == output:
-        return f"output {output!r} is not comparable: {what}; export it as float32"
-    return _told(output, what)
-
-
-def _told(output: str, what: str) -> str:
-    return f"output {output!r} is not comparable: {what}; --precision fp32 computes it in float32"
+                kind, limit = ("overflow", fmt.largest) if size > fmt.largest else ("underflow", fmt.smallest)
+                where = {"node": node.name or name, "op_type": node.op_type, "is_output": name == output}
+                yield finding(kind, output, "", size=float(size), type=fmt.name, limit=limit, **where)

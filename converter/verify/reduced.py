@@ -21,6 +21,7 @@ from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import PROVES, changed_by, moved_by
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.findings import Finding
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.importers.dtypes import dtype_name
 
@@ -110,7 +111,7 @@ class EightBitOutputs:
     narrow: dict[str, np.ndarray]
     allowed: Mapping[str, float]
     changes: Mapping[str, np.ndarray]
-    moved: Mapping[str, str]
+    moved: Mapping[str, Finding]
 
 
 def run_quantized(

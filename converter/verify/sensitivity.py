@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from shlex import quote
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from trtsmith.converter.model.ort_kernels import quantised
 from trtsmith.converter.rewrite.rewrite import defined_here
 from trtsmith.converter.verify.allowance import changed_by
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import OWN_DEFINITION, Verdict
 
@@ -60,7 +60,7 @@ def with_sensitivity(
     plain: Sequence[Arrays],
     run: Callable[[Arrays], Arrays],
 ) -> Verdict:
-    """The verdict, with a sentence for each float output that disagrees and that inputs which are SHAKEN move as well.
+    """The verdict, with a finding for each float output that disagrees and that inputs which are SHAKEN move as well.
 
     A network that quantizes its values at run time is like that where a value stands midway between two steps: one
     takes the other, and a recurrence or a softmax makes much of it.
@@ -73,17 +73,15 @@ def with_sensitivity(
             floats = {name: array for name, array in outputs.items() if array.dtype.kind == "f"}
             moved[one.at] = most_moved(floats, one.feeds, run)
     told = tuple(
-        f"inputs that differ by {SHAKEN:.0e} of themselves, as rounding in float32 makes them, change {c.output!r}"
-        f"{f' at {c.at}' if c.at else ''} by {change:.1e} in onnxruntime, too: for these inputs the network is "
-        "ill-conditioned; compare with real ones (--inputs)"
+        finding("moved by inputs", c.output, c.at, by=SHAKEN, changed=change)
         for c in verdict.comparisons
         if not c.agrees and (change := moved[c.at].get(c.output, 0.0)) >= EXPLAINED * c.relative > 0
     )
-    return replace(verdict, references=(*verdict.references, *told))
+    return replace(verdict, findings=(*verdict.findings, *told))
 
 
 def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
-    """The verdict, with a sentence for each output of which the original model is as far from what the user expects.
+    """The verdict, with a finding for each output of which the original model is as far from what the user expects.
 
     A network that was just made has scores that are equal, say, which PyTorch and onnxruntime order each in its own way.
 
@@ -96,11 +94,8 @@ def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
             continue
         off = changed_by(one, other)
         if off >= EXPLAINED * c.relative > 0:
-            told.append(
-                f"the exported model itself differs from the expected {c.output!r} by {off:.1e} in onnxruntime, too: "
-                "the exporter (of a module, PyTorch's) wrote another computation, or equal scores come in another order"
-            )
-    return replace(verdict, references=(*verdict.references, *told))
+            told.append(finding("original differs", c.output, c.at, changed=off))
+    return replace(verdict, findings=(*verdict.findings, *told))
 
 
 def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
@@ -108,23 +103,11 @@ def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
     names = defined_here(model)
     told = []
     if names:
-        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        one = names[0].rpartition(":")[2]
-        told.append(
-            f"onnxruntime has no {', '.join(names[:_MOST])}{more}: both sides use trtsmith's definition of it; "
-            f"--reference {quote(one)}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
-        )
+        told.append(finding("own definition", operators=list(names)))
     fused = sorted(n for d, n in quantised(model.proto) if d == "com.microsoft" and "QuantizeLinear" not in n)
     if fused:
-        told.append(
-            f"onnxruntime fuses quantised operators into {', '.join(fused)}: the reference has its rounding, since it "
-            "cannot run without the fusion; --expected FILE.npz compares with your framework's"
-        )
+        told.append(finding("fused", operators=fused))
     if not verdict.comparisons or not told:
         return verdict
     basis = (*verdict.basis, OWN_DEFINITION) if names else verdict.basis
-    return replace(verdict, reason="; ".join((verdict.reason, *told)), basis=basis)
-
-
-_MOST = 3
-"""Operators that the line names."""
+    return replace(verdict, findings=(*verdict.findings, *told), basis=basis)

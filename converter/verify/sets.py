@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -109,6 +110,20 @@ class InputSource:
         """Generated inputs at the ends of the profile but for the known ones."""
         if self.generation is not None:
             yield from (self.generation.at(end).arrays for end in ("min", "max") if end not in known)
+
+    def warnings(self, sets: Iterable[Mapping[str, np.ndarray]]) -> tuple[str, ...]:
+        """That inputs which were given are constant, all of them: agreement on them proves little."""
+        values: dict[str, set[Any]] = {}
+        for feeds in sets if self.generation is None else ():
+            for name, array in feeds.items():
+                if array.size > 1 and name not in (self.fixed or ()):
+                    values.setdefault(name, set()).update((array.min(), array.max()))
+        if not values or any(len(found) > 1 for found in values.values()):
+            return ()
+        told = ", ".join(f"{name!r} is {next(iter(found))} everywhere" for name, found in values.items())
+        return (
+            f"the inputs are constant ({told}), and prove little; give inputs that vary, or none: they are generated",
+        )
 
 
 NO_SOURCE = InputSource()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXIT_OK, TrtsmithError
+from trtsmith.converter.verify import verdict_words
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json
-from trtsmith.converter.verify.proof import Doubt, Proof
+from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.tolerances import Tolerances
 
 ENDS: Mapping[str, str] = {"min": "smallest", "opt": "usual", "max": "largest"}
@@ -37,61 +39,86 @@ NOT_COMPARED = "not compared"
 class LeftOut:
     """An output that was not compared, or of which agreement proves nothing.
 
-    why: one sentence. accepted: whether the user said that this output need not be compared (--not-compared).
+    finding: why. accepted: whether the user said that this output need not be compared (--not-compared).
     """
 
-    output: str
-    why: str
+    finding: Finding
     accepted: bool = False
+
+    @property
+    def output(self) -> str:
+        """The output's name."""
+        return self.finding.output
+
+    @property
+    def why(self) -> str:
+        """One sentence."""
+        return verdict_words.sentence(self.finding)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a comparison.
+    """The result of a comparison, as data. `reason` and `advice` say it in words (verdict_words).
 
     status:     "agree", "agrees in part", "disagree" or "not comparable"; only `agree` is a pass.
-    reason:     one sentence.
     engine_run: whether the engine itself was run, or only the graphs from which it is built.
     inputs:     where the inputs come from.
     comparisons: of each output, and of each set of inputs.
     meanings:   what made-up inputs were taken for, one sentence for each.
     left_out:   outputs that were not compared, or of which agreement proves nothing, and why.
+    findings:   what else was found, on the reference, on other sizes, on outputs that prove little.
     precision:  what the default tolerance of an engine's outputs assumes; "" where no engine was run.
     not_run:    why the engine was not run; "" where it was.
     warnings:   what the user should know of the engine and its run, one sentence each.
     ran:        what was run of the two graphs: one of RAN.
-    references: what is to be known of the reference, one sentence each: which of onnxruntime's two runs it is, and of which
-        operators our own definition stands for onnxruntime's.
     cost:       what int8 or fp8 changes against the original; None in other precisions.
     basis:      what the status rests on, where that is less than the engine itself and a computation other than ours.
     """
 
     status: str
-    reason: str
     engine_run: bool
     inputs: str
     comparisons: tuple[Comparison, ...] = ()
     meanings: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    findings: tuple[Finding, ...] = ()
     precision: str = ""
     not_run: str = ""
     warnings: tuple[str, ...] = ()
     ran: str = "graphs"
-    references: tuple[str, ...] = ()
     cost: PrecisionCost | None = None
     basis: tuple[str, ...] = ()
 
     @property
-    def words(self) -> str:
-        """The status as people read it everywhere, with what it rests on."""
-        return in_words(self.status, self.basis)
+    def reason(self) -> str:
+        """What was found, in one sentence."""
+        return verdict_words.reason(self._told)
+
+    @property
+    def advice(self) -> str:
+        """One command, or one thing to do, that changes the verdict or has it rest on more; "" for a plain agreement."""
+        return verdict_words.advice(self._told)
+
+    @property
+    def _told(self) -> verdict_words.Told:
+        left = [(one.finding, one.accepted) for one in self.left_out]
+        told = self.findings, self.cost, self.engine_run
+        return verdict_words.Told(self.comparisons, self.outputs, left, *told)
 
     @property
     def told_run(self) -> str:
         """What was run in the engine's place, and why; "" where the engine was run."""
-        if self.engine_run:
-            return ""
-        return _NO_ENGINE[self.ran] + (f": {self.not_run}" if self.not_run else "")
+        return "" if self.engine_run else verdict_words.told_run(self.ran, self.not_run)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """What is to be known of the reference, one sentence each."""
+        return verdict_words.notes(self.findings)
+
+    @property
+    def words(self) -> str:
+        """The status as people read it everywhere, with what it rests on."""
+        return verdict_words.in_words(self.status, self.basis)
 
     @property
     def passed(self) -> bool:
@@ -127,30 +154,28 @@ class Verdict:
                     comparison[name] = None if name == "relative" else str(value)
         for one in (document["cost"] or {}).get("outputs", ()):
             one["error"] = one["error"] if math.isfinite(one["error"]) else None
-        return document | {"outputs": self.outputs}
+        left_out = [
+            {"output": o.output, "why": o.why, "accepted": o.accepted, "finding": o.finding.to_json()}
+            for o in self.left_out
+        ]
+        words = {"status": self.status, "reason": self.reason, "advice": self.advice}
+        lists = {"left_out": left_out, "findings": [one.to_json() for one in self.findings]}
+        return words | document | lists | {"references": self.references, "outputs": self.outputs}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Verdict:
         """The verdict of which `to_json` made this. KeyError, TypeError or ValueError for anything else."""
-        values = {name: value for name, value in document.items() if name != "outputs"}
+        told = ("reason", "advice", "references", "outputs")
+        values = {name: value for name, value in document.items() if name not in told}
         values["comparisons"] = tuple(_comparison(one) for one in values["comparisons"])
-        values["left_out"] = tuple(LeftOut(**one) for one in values["left_out"])
-        for name in ("meanings", "warnings", "references", "basis"):
+        values["findings"] = tuple(map(Finding.from_json, values.get("findings", ())))
+        values["left_out"] = tuple(
+            LeftOut(Finding.from_json(one["finding"]), one["accepted"]) for one in values["left_out"]
+        )
+        for name in ("meanings", "warnings", "basis"):
             values[name] = tuple(values.get(name, ()))
         values["cost"] = cost_from_json(values["cost"]) if values.get("cost") else None
         return Verdict(**values)
-
-
-def in_words(status: str, basis: Sequence[str]) -> str:
-    """agree (graph only; own definition)"""
-    return f"{status} ({'; '.join(basis)})" if basis and status != NOT_COMPARABLE else status
-
-
-_NO_ENGINE = {
-    "graphs": "the graph from which the engine is built was run in onnxruntime; the engine itself was not run",
-    "original": "the original was run in onnxruntime; neither the graph from which the engine is built nor the engine was",
-    "nothing": "neither the graph from which the engine is built nor the engine was run",
-}
 
 
 def _comparison(document: Mapping[str, Any]) -> Comparison:
@@ -163,6 +188,34 @@ def _comparison(document: Mapping[str, Any]) -> Comparison:
     return Comparison(**values)
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What agreement rests on.
+
+    doubts: by output, why agreement proves little for these inputs. constant: outputs that are the same for all inputs, as
+    the graph shows. given: whether the user gave the inputs and the outputs to compare with.
+    """
+
+    doubts: Mapping[str, Finding] = field(default_factory=dict)
+    constant: Collection[str] = ()
+    given: bool = False
+
+    def doubted(self, comparisons: tuple[Comparison, ...]) -> tuple[list[Finding], dict[str, Finding]]:
+        """Outputs that prove little: those that agree all the same, and by name those that do not."""
+        doubts = {**self.doubts, **_without_proof(comparisons, self.constant)}
+        settled = [doubt for doubt in doubts.values() if self._settles(doubt, comparisons)]
+        return settled, {name: doubt for name, doubt in doubts.items() if doubt not in settled}
+
+    def _settles(self, doubt: Finding, comparisons: tuple[Comparison, ...]) -> bool:
+        """Whether the output agrees all the same: it ran, and is equal to the last bit wherever it was compared."""
+        mine = [c for c in comparisons if c.output == doubt.output]
+        return (
+            (self.given or doubt.kind in ("trivial", "unchanging"))
+            and bool(mine)
+            and all(c.equal for c in mine)
+        )
+
+
 NO_DOUBT = Proof()
 
 
@@ -171,69 +224,68 @@ def verdict_of(
     inputs: str,
     *,
     engine_run: bool,
-    excluded: Mapping[str, str] | None = None,
-    unproven: Mapping[str, str] | None = None,
+    left: Mapping[str, Finding] | None = None,
+    findings: Sequence[Finding] = (),
     proof: Proof = NO_DOUBT,
     tolerances: Tolerances | None = None,
-    amplified: Mapping[str, float] | None = None,
 ) -> Verdict:
     """The verdict on a set of comparisons. Nothing compared is not a pass.
 
-    excluded: outputs that were not compared; by name, why. unproven: those of which rounding changes so much that agreement
-    proves nothing, likewise. tolerances: of the user, which name the outputs that need not be compared.
-    amplified: what rounding alone changes of outputs that therefore may be further off than usual.
+    left: outputs that were not compared, or of which rounding changes so much that agreement proves nothing; by name, why.
+    findings: on outputs that agree. tolerances: of the user, which name the outputs that need not be compared.
     """
     accepted = frozenset() if tolerances is None else tolerances.not_compared
-    wrong = [c for c in comparisons if not c.agrees]
-    doubts = {**proof.doubts, **_without_proof(comparisons, proof.constant)}
-    settled = {name for name, doubt in doubts.items() if _settled(name, doubt, comparisons, proof)}
-    left_out = {n: one.sentence(n) for n, one in doubts.items() if n not in settled}
-    left_out |= {n: why for n, why in (unproven or {}).items() if n not in left_out} | dict(excluded or {})
+    wrong = {c.output for c in comparisons if not c.agrees}
+    little, unsettled = proof.doubted(comparisons)
+    left_out = unsettled | dict(left or {})
     found = Verdict(
         DISAGREE,
-        _told(wrong),
         engine_run,
         inputs,
         comparisons,
-        left_out=tuple(
-            LeftOut(output, why, output in accepted)
-            for output, why in left_out.items()
-            if output not in {c.output for c in wrong}
-        ),
+        left_out=tuple(LeftOut(why, name in accepted) for name, why in left_out.items() if name not in wrong),
+        findings=()
+        if wrong
+        else (*findings, *(replace(one, at="") for one in little if one.output not in left_out)),
         basis=() if engine_run else (GRAPH_ONLY,),
     )
     if wrong:
         return found
-    little = [f"{name!r} proves little: {doubts[name].why}" for name in settled if name not in left_out]
-    judged = _without_errors(found, amplified or {})
-    return replace(judged, reason="; ".join((judged.reason, *sorted(little))))
-
-
-def _settled(name: str, doubt: Doubt, comparisons: Sequence[Comparison], proof: Proof) -> bool:
-    """Whether an output that proves little agrees all the same: it is equal to the last bit wherever it was compared."""
-    mine = [c for c in comparisons if c.output == name]
-    return bool(mine) and all(c.equal for c in mine) and proof.settles(doubt)
-
-
-def _told(wrong: Sequence[Comparison]) -> str:
-    return "; ".join(f"{c.output}{f' at {c.at}' if c.at else ''}: {c.reason}" for c in wrong)
+    statuses = set(found.outputs.values())
+    if AGREE not in statuses:
+        return replace(found, status=NOT_COMPARABLE)
+    return replace(found, status=IN_PART if NOT_COMPARABLE in statuses else AGREE)
 
 
 @dataclass(frozen=True)
 class OtherSizes:
     """What came of other sizes than the usual ones: the ends of a profile, or further profiles, "profile 1".
 
-    graphs: which were compared, where they are not those of the usual sizes. comparisons: of the sizes where both ran.
-    failed: by size, why one did not run. fix: what helps then. unknown: by size, why it was not tried.
-    baselines: of the sizes where both ran and agree (verify.baseline.Baseline).
+    comparisons: of the sizes where both graphs ran. failed: by size, why one did not run. unknown: by size, what else could
+    not be compared. fix: what helps where one did not run. own_precision: whether the graphs are those before a precision
+    was chosen. baselines: of the sizes where both ran and agree (verify.baseline.Baseline).
     """
 
-    graphs: str = ""
     comparisons: tuple[Comparison, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)
-    fix: str = ""
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, Finding] = field(default_factory=dict)
+    unknown: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    fix: Finding | None = None
+    own_precision: bool = False
     baselines: Mapping[str, Any] = field(default_factory=dict)
+
+    def findings(self, there: Sequence[Comparison], *, agrees: bool) -> list[Finding]:
+        """The largest error of `there`, what could not be compared, and what helps. agrees: whether the usual sizes do."""
+        told = [*self.failed.values(), *chain.from_iterable(self.unknown.values())]
+        places = list(dict.fromkeys(c.at for c in there))
+        if places:
+            kind = "other sizes" if places[0] in ENDS else "other profiles"
+            graphs = " in the model's own precision" if self.own_precision else ""
+            figures = {"ends": " and ".join(ENDS.get(at, at) for at in places), "graphs": graphs}
+            told.insert(0, finding(kind, **figures, error=max(c.relative for c in there), places=places))
+        if self.failed and agrees:
+            ran = 1 + len({c.at for c in self.comparisons})
+            told.append(finding("sizes compared", ran=ran, of=ran + len(self.failed)))
+        return [*told, *([self.fix] if self.fix is not None else [])]
 
 
 def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[str] = ()) -> Verdict:
@@ -243,65 +295,25 @@ def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[s
     """
     left = {one.output for one in verdict.left_out}
     there = tuple(c for c in sizes.comparisons if c.output not in left)
-    failed = [*sizes.failed.values(), *([sizes.fix] if sizes.failed else [])]
-    told = [*failed, *sizes.unknown.values()]
-    if there:
-        ends = " and ".join(dict.fromkeys(ENDS.get(c.at, c.at) for c in there))
-        where = f"at the {ends} sizes" if there[0].at in ENDS else f"in {ends}"
-        worst = max(c.relative for c in there)
-        told.insert(0, f"{where}{sizes.graphs} {worst:.1e}")
-    ran = 1 + len({c.at for c in sizes.comparisons})
-    few = verdict.agrees and sizes.failed
-    counted = f"{ran} of {ran + len(sizes.failed)} sizes compared: " if few else ""
+    told = sizes.findings(there, agrees=verdict.agrees)
     comparisons = (*(replace(c, at=c.at or "opt") for c in verdict.comparisons), *there)
+    wrong = {c.output for c in there if not c.agrees}
     doubts = _without_proof(comparisons, {c.output for c in comparisons})
-    nowhere = {name: doubt.sentence(name) for name, doubt in doubts.items()}
-    wrong = [c for c in there if not c.agrees]
-    known = {*left, *(c.output for c in wrong)}
-    more = tuple(LeftOut(n, why, n in accepted) for n, why in nowhere.items() if n not in known)
+    more = tuple(LeftOut(why, n in accepted) for n, why in doubts.items() if n not in left | wrong)
     found = replace(
         verdict,
         comparisons=comparisons if told else verdict.comparisons,
         left_out=(*verdict.left_out, *more),
-        reason="; ".join((counted + verdict.reason, *(one.why for one in more), *told)),
+        findings=(*verdict.findings, *told),
     )
     if wrong:
-        reasons = (*((verdict.reason,) if verdict.status == DISAGREE else ()), _told(wrong), *failed)
-        return replace(found, status=DISAGREE, reason="; ".join(reasons))
+        return replace(found, status=DISAGREE)
     if verdict.agrees and (sizes.failed or not all(one.accepted for one in more)):
         return replace(found, status=IN_PART)
     return found
 
 
-def _without_errors(verdict: Verdict, amplified: Mapping[str, float]) -> Verdict:
-    """The verdict with the status and the reason that its comparisons and the outputs left out give."""
-    counted = set(verdict.outputs) - {one.output for one in verdict.left_out if one.accepted}
-    agree = [name for name, status in verdict.outputs.items() if status == AGREE]
-    if not agree:
-        reason = "; ".join(one.why for one in verdict.left_out) or "no output was compared"
-        return replace(verdict, status=NOT_COMPARABLE, reason=reason)
-    worst = max((c for c in verdict.comparisons if c.output in agree), key=lambda c: c.relative)
-    error = f"largest relative error {worst.relative:.1e}"
-    if worst.relative and worst.output in amplified:
-        error += (
-            f" in {worst.output!r}, of which rounding alone changes {amplified[worst.output]:.1e}: "
-            "the network amplifies it"
-        )
-    told = dict.fromkeys(
-        f"; {c.output}{f' at {c.at}' if c.at else ''}: {c.meaning}"
-        for c in verdict.comparisons
-        if c.meaning and c.output in agree
-    )
-    error += "".join(told)
-    accepted = len(verdict.outputs) - len(counted)
-    error += f"; {accepted} not compared, as accepted" if accepted else ""
-    if len(agree) == len(counted):
-        return replace(verdict, status=AGREE, reason=error)
-    reason = f"{len(agree)} of {len(verdict.outputs)} outputs compared: {error}"
-    return replace(verdict, status=IN_PART, reason=reason)
-
-
-def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str]) -> dict[str, Doubt]:
+def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str]) -> dict[str, Finding]:
     """Outputs that agree and say next to nothing. One that is finite nowhere for any of the inputs is one of them."""
     found = {}
     for name in dict.fromkeys(c.output for c in comparisons):
@@ -309,15 +321,13 @@ def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str
         nowhere = next((c for c in mine if not c.compared and c.shape and 0 not in c.shape), None)
         silent = nowhere or next((c for c in mine if all(one.nothing for one in mine)), None)
         if silent is not None and silent.nothing and (nowhere or name not in constant):
-            at = f" at {silent.at}" if silent.at and nowhere else ""
-            why = f"{silent.nothing}{at}, in the reference too"
-            found[name] = Doubt(why, equal_settles=nowhere is None)
+            kind, at = ("not finite", silent.at) if nowhere else ("trivial", "")
+            found[name] = finding(kind, name, at, nothing=silent.nothing)
     return found
 
 
 def not_comparable(which: str, error: TrtsmithError, inputs: str, ran: str) -> Verdict:
     """The verdict where a graph cannot be run, with what would make it comparable. which: such as "original"."""
     problem = error.problems[0]
-    return Verdict(
-        NOT_COMPARABLE, f"the {which}: {problem.what.rstrip('.')}; {problem.fix}", False, inputs, ran=ran
-    )
+    told = finding("not run", which=which, what=problem.what.rstrip("."), fix=problem.fix)
+    return Verdict(NOT_COMPARABLE, False, inputs, findings=(told,), ran=ran)

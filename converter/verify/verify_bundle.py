@@ -248,6 +248,8 @@ def _compared(
         built_engine(request, {tensor.name for tensor in info.inputs}, arithmetic, progress), kept
     )
     verdict = judge(baseline, engine, options.tolerances)
+    warned = baseline.source.warnings(one.feeds for one in sets)
+    verdict = replace(verdict, warnings=(*warned, *verdict.warnings))
     if options.save_outputs is not None and not kept:  # there was nothing to compare them with
         engine.run([one.feeds for one in sets])
     if options.save_inputs is not None:

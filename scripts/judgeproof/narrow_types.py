@@ -59,6 +59,7 @@ def row(name: str, dtype: str, network: Narrow, outputs: Mapping[str, Sequence[f
         baseline = Baseline(Original(model), [InputSet("", {"x": network.feed(dtype)})])
         verdict = judge(baseline, rewritten_graph(model))
     found = {"network": name, "held": network.held, "verdict": verdict.status, "reason": verdict.reason}
+    found["advice"] = verdict.advice
     if outputs[name] is not None:
         wanted, given = baseline.plain[0]["y"].astype(np.float32).ravel(), np.array(outputs[name], np.float32)
         same = (wanted == given) | (np.isnan(wanted) & np.isnan(given))

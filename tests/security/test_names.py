@@ -31,6 +31,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shape_tensors import suggest_values
 from trtsmith.converter.model.shapes import InputSpec, suggest
 from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.verdict import DISAGREE, Verdict, verdict_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,8 +128,8 @@ def test_a_name_is_no_command_of_trtexec(
 def left_out(name: str) -> str:
     """What is advised for an output that is NaN everywhere."""
     nowhere = np.full(2, np.nan, np.float32)
-    verdict = verdict_of(compare({name: nowhere}, {name: nowhere}), "generated", engine_run=False)
-    return verdict.left_out[0].why.rpartition("with ")[2]
+    outputs = {name: nowhere, "other": np.arange(2.0)}
+    return verdict_of(compare(outputs, outputs), "generated", engine_run=False).advice.rpartition(": ")[2]
 
 
 ADVICE: dict[str, Callable[[], str]] = {
@@ -170,8 +171,9 @@ LAYERS = {"layers": [{"share": 1.0, "ms": 1.0, "type": NAME, "plugin": True, "la
           "by_plugin": [{"plugin": NAME, "share": 1.0, "layers": 1}]}  # fmt: skip
 NATIVE = {"plugin": {"unavailable": NAME}, "native": {"unavailable": NAME}, "ratio": None, "nodes": [],
           "nodes_unavailable": NAME}  # fmt: skip
+TOLD = (finding("not run", which=NAME, what=NAME, fix=NAME),)
 SAID: dict[str, Callable[[], str]] = {
-    "verify": lambda: render_verdict(Verdict(DISAGREE, NAME, False, NAME, warnings=(NAME,), not_run=NAME)),
+    "verify": lambda: render_verdict(Verdict(DISAGREE, False, NAME, findings=TOLD, warnings=(NAME,), not_run=NAME)),
     "run": lambda: render_description(EngineDescription(Manifest(NAME, NAME, (NAME,), {}, (), False), (), (), 0)),
     "bench": lambda: engine_times._run(RUN),
     "layers": lambda: engine_times.render_layers(LAYERS, 3),

@@ -16,7 +16,7 @@ from typing import Any
 from trtsmith.converter.batch.results.document import BatchResults, OutputRow, RunRow, TaskRow
 from trtsmith.converter.batch.task import TaskStatus
 from trtsmith.converter.verify.tolerances import TOLERANCE
-from trtsmith.converter.verify.verdict import in_words
+from trtsmith.converter.verify.verdict_words import in_words
 
 SCHEMA = 1
 """Of the JSON of a difference. diff.schema.json, beside this file, is its published schema."""

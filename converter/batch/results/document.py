@@ -84,6 +84,7 @@ class LeftOutRow(msgspec.Struct, frozen=True):
 class VerdictRow(msgspec.Struct, frozen=True):
     status: str
     reason: str = ""
+    advice: str = ""
     engine_run: bool = False
     inputs: str = ""
     not_run: str = ""

@@ -22,7 +22,7 @@ from trtsmith.converter.batch.results.document import RESULTS, document_text, re
 from trtsmith.converter.batch.task import TaskStatus
 from trtsmith.converter.model.output_file import write_whole
 from trtsmith.converter.pages.page import bar, page
-from trtsmith.converter.verify.verdict import in_words
+from trtsmith.converter.verify.verdict_words import in_words
 
 JUNIT = "junit.xml"
 
@@ -103,6 +103,7 @@ def _said(task: Mapping[str, Any]) -> tuple[str, str]:
         wrong = [one for one in verdict["outputs"] if not one["agrees"]]
         lines = [f"{one['output']}{one['at'] and ' at ' + one['at']}: {one['reason']}" for one in wrong]
         lines += [one["why"] for one in verdict["left_out"]]
+        lines += [f"next: {verdict['advice']}"] if verdict["advice"] else []
         return _verdict(verdict), "\n".join(lines)
     return str(task["status"]), text
 

@@ -9,9 +9,12 @@ from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 
 
-def render_verdict(verdict: Verdict) -> str:
-    """What was compared, each output, what made-up inputs were taken for, and what was not run."""
-    return "\n".join(_lines(verdict))
+def render_verdict(verdict: Verdict, *, located: bool = False) -> str:
+    """What was compared, each output, what made-up inputs were taken for, and what was not run.
+
+    located: whether the search for the faulty node follows, with advice of its own.
+    """
+    return "\n".join(_lines(verdict, "" if located else verdict.advice))
 
 
 def render_comparisons(
@@ -29,12 +32,15 @@ def render_comparisons(
     return table(rows)
 
 
-def _lines(verdict: Verdict) -> Iterator[str]:
-    yield f"verdict: {verdict.words}: {one_line(verdict.reason)} (inputs: {one_line(verdict.inputs)})"
+def _lines(verdict: Verdict, advice: str) -> Iterator[str]:
+    reason = verdict.reason
+    yield f"verdict: {verdict.words}: {one_line(reason)} (inputs: {one_line(verdict.inputs)})"
+    if advice:
+        yield f"next: {one_line(advice)}"
     if verdict.comparisons:
-        yield render_comparisons(verdict.comparisons, verdict.outputs, verdict.reason)
+        yield render_comparisons(verdict.comparisons, verdict.outputs, reason)
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
-    left = (one for one in verdict.left_out if one.accepted or one.why not in verdict.reason)
+    left = (one for one in verdict.left_out if one.accepted or one.why not in reason)
     yield from (f"{one_line(one.why)}{'; accepted' if one.accepted else ''}" for one in left)
     yield from map(one_line, verdict.references)
     yield from map(one_line, verdict.cost.lines() if verdict.cost is not None else ())

@@ -12,7 +12,9 @@ _NO_FAKE = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>")
 _NO_META = re.compile(
     r"(?:Cannot access data pointer|There was no fake impl|fake tensor.*?)\b.*?\b(\w+[.:]+\w+)"
 )
-_UNTRANSLATED = re.compile(r"No ONNX function found for <OpOverload\(op='([\w.]+)'")
+_UNTRANSLATED = re.compile(
+    r"No ONNX function found for <OpOverload\(op='([\w.]+)'|^(aten::\w+) with \w+ is not supported"
+)
 _NO_KERNEL = re.compile(r"Could not run '([\w:.]+)' with arguments from the '(\w+)' backend")
 _DATA_DEPENDENT = re.compile(
     r"Could not (?:guard on|extract specialized integer from) data-dependent expression"
@@ -25,7 +27,8 @@ _INSTEAD = {
     "aten::_linalg_solve_ex": (
         "write torch.linalg.solve(a, b) as torch.linalg.inv(a) @ b, with vectors as columns, which is less exact where a is "
         "ill-conditioned"
-    )
+    ),
+    "aten::bincount": "write torch.bincount(x, w, minlength=n), for numbers below n, as w.new_zeros(n).index_add(0, x, w)",
 }
 """By operator, what to write in its place."""
 
@@ -98,7 +101,7 @@ def translation_problem(error: Exception, name: str, places: dict[str, str]) -> 
     for one in chain:
         found = _UNTRANSLATED.search(str(one))
         if found:
-            operator = found[1].replace(".", "::", 1)
+            operator = (found[1] or found[2]).replace(".", "::", 1)
             plain = operator.rpartition(".")[0] or operator
             where = places.get(operator) or places.get(plain) or name
             return Problem(

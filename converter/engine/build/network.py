@@ -108,7 +108,8 @@ def _check_sizes(tensor: Any, given: Profile) -> list[Problem]:
     if given.values and not tensor.is_shape_tensor:
         what = f"The values of the input {tensor.name!r} decide no shape."
         where = f"input {tensor.name!r}, --values {tensor.name}=..."
-        return [Problem(what, where, "values of inputs that decide shapes only", "remove the flag")]
+        fix = "remove the flag; or widen its range, if trtsmith asked for it: within these values, no size changes"
+        return [Problem(what, where, "values of inputs that decide shapes only", fix)]
     flag = f"--shapes {tensor.name}={_joined(given.min)}:{_joined(given.opt)}:{_joined(given.max)}"
     where = f"input {tensor.name!r}, {flag}"
     is_values = tensor.is_shape_tensor

@@ -18,10 +18,11 @@ const Conversion = (() => {
   }
 
   function summary() {
-    const { word, level, reason } = data.status;
+    const { word, level, reason, next } = data.status;
     fill("summary",
       element("h1", {}, Frame.shown(data.title, 200), " ", element("span", { class: "badge verdict " + level }, word)),
       reason ? element("p", { class: "reason" }, reason) : null,
+      next ? element("p", { class: "reason" }, element("b", {}, "next: "), Frame.shown(next, 2000)) : null,
       data.cards.length ? element("div", { class: "cards" }, data.cards.map(([value, what]) => element("div", { class: "card" },
         element("b", {}, typeof value === "number" ? value.toLocaleString("en") : value), element("span", {}, what)))) : null,
       data.command.length ? element("pre", { class: "command", "aria-label": "the command line" }, Frame.commandLine(data.command)) : null);
@@ -65,7 +66,7 @@ const Conversion = (() => {
     const ran = { graphs: "the graph that the engine is built from was run in onnxruntime, against the original", original: "the original was run", nothing: "neither graph was run" };
     const told = [verdict.engine_run ? "The engine itself was run." : "The engine itself was not run" + (verdict.not_run ? ": " + verdict.not_run : "") + "; " + (ran[verdict.ran] || verdict.ran) + ".",
       "Inputs: " + verdict.inputs + ".", verdict.precision ? "Judged as " + verdict.precision + "." : "", ...data.cost, ...verdict.meanings, ...verdict.references];
-    fill("outputs", verdict.comparisons.length ? table.element : null, Frame.notCompared(verdict.left_out), told.filter(Boolean).map((text) => element("p", { class: "soft" }, Frame.shown(text, 2000))));
+    fill("outputs", verdict.comparisons.length ? table.element : null, Frame.notCompared(verdict), told.filter(Boolean).map((text) => element("p", { class: "soft" }, Frame.shown(text, 2000))));
   }
 
   function picture() {

@@ -89,9 +89,9 @@ const Frame = (() => {
 
   function badge(text, kind) { return element("span", { class: "badge " + (kind || "") }, text); }
 
-  // Outputs that were not compared, each with the reason.
-  function notCompared(list) {
-    return list.map((one) => element("div", { class: "note fair" }, element("p", {}, element("b", {}, shown(one.output)), " ", badge("not compared", "fair")),
+  // Outputs that were not compared, each with the reason, but for one that the verdict's own reason names.
+  function notCompared(verdict) {
+    return verdict.left_out.filter((one) => one.accepted || !verdict.reason.includes(one.why)).map((one) => element("div", { class: "note fair" }, element("p", {}, element("b", {}, shown(one.output)), " ", badge("not compared", "fair")),
       element("p", {}, shown(one.why + (one.accepted ? "; accepted" : ""), 2000))));
   }
 

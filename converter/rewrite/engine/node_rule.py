@@ -238,6 +238,34 @@ class NodeView:
         dims = self.dims(index)
         return None if dims is None else len(dims)
 
+    def known_dtype(self, index: int) -> str:
+        """`dtype` of an input. Raises RefusedError if it is unknown."""
+        dtype = self.dtype(index)
+        if dtype is None:
+            raise RefusedError(self.unknown(index, "the element type"))
+        return dtype
+
+    def known_rank(self, index: int) -> int:
+        """`rank` of an input. Raises RefusedError if it is unknown."""
+        return len(self.known_shape(index))
+
+    def known_shape(self, index: int) -> tuple[int | None, ...]:
+        """`shape` of an input. Raises RefusedError if its rank is unknown."""
+        shape = self.shape(index)
+        if shape is None:
+            raise RefusedError(self.unknown(index, "the rank"))
+        return shape
+
+    def unknown(self, index: int, what: str) -> Refusal:
+        """Refuses an input because shape inference does not find what the rule needs: "the rank", "the last size"."""
+        name = self.input(index)
+        return Refusal(
+            f"{what} of {name!r} is unknown",
+            f"{what}, known when the engine is built",
+            f"declare the type and shape of {name!r} in the model, with onnx.helper.make_tensor_value_info: where the graph "
+            "lists its inputs, or else in its value_info",
+        )
+
     def output_shape(self, index: int) -> tuple[int | None, ...] | None:
         return _numbers(self._scope.dims(self.output(index)))
 

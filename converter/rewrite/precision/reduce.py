@@ -26,7 +26,7 @@ from trtsmith.converter.rewrite.precision.policy import INTERFACES
 from trtsmith.converter.rewrite.precision.ports import Ports, reducible_ports
 from trtsmith.converter.rewrite.precision.regions import assign, flow_of, is_cast
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
-from trtsmith.converter.rewrite.precision.sums import reduced_share
+from trtsmith.converter.rewrite.precision.sums import is_sum, reduced_share
 from trtsmith.converter.rewrite.precision.writer import PrecisionWriter
 from trtsmith.converter.rewrite.types import IoType
 
@@ -95,6 +95,7 @@ def reduce_precision(
         judge = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {}, zeros)
         ports, judged, reduced = _decisions(order, judge, reduced_io)
         whole = [node for node, wish in judged.items() if wish.reason == WHOLE_SUM]
+        free = [n for n in reduced if is_sum(n) and n not in whole and n.name not in asked]
         share = None if reduced_io or decided is not None else reduced_share(reduced, whole)
         if share is not None and share < LEAST_SHARE:
             return Reduction(PrecisionReport("float32", 0, (), 0, 0, 0, seen=bool(seen), share=share), ())
@@ -112,6 +113,8 @@ def reduce_precision(
         weights=weights.count,
         seen=bool(seen),
         folded=folded,
+        products=len(free),
+        products_reduced=sum(reduced[node] for node in free),
     )
     return Reduction(report, _io_types(before, _edge_types(graph), fmt) if reduced_io else ())
 

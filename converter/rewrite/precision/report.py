@@ -74,6 +74,8 @@ class PrecisionReport:
     sums:      what became of sums of products; None where TensorRT sums them in float32.
     own:       whether the model had this precision itself, and nothing was changed.
     share:     of a quantized network's products, those that would be in the type, if so few that nothing changed.
+    products:  matrix products and convolutions that could be in the type, as neither the user nor their whole numbers keep
+        them in float32. products_reduced: those of them that are.
     """
 
     precision: str
@@ -87,6 +89,8 @@ class PrecisionReport:
     sums: SumsReport | None = None
     own: bool = False
     share: float | None = None
+    products: int = 0
+    products_reduced: int = 0
 
     @property
     def unchanged(self) -> bool:
@@ -106,6 +110,20 @@ class PrecisionReport:
         folded = f", {len(self.folded)} folded into convolutions" if self.folded else ""
         return f"{self.reduced} nodes in {self.precision}{kept}{beside}{folded}, {self.casts} Casts inserted"
 
+    def warning(self) -> str:
+        """That most products are in float32, with the most frequent reasons; "" where at least half are in the type."""
+        if 2 * self.products_reduced >= self.products:
+            return ""
+        groups: dict[str, list[Kept]] = {}
+        for kept in self.kept:
+            groups.setdefault(_short(kept.reason), []).append(kept)
+        largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:_REASONS]
+        why = [f"{len(nodes)} × {nodes[0].reason} ({nodes[0].node})" for _, nodes in largest]
+        if largest and largest[0][0] == _BEYOND and self.precision == "float16":
+            why.append("--precision bf16 has the range of float32")
+        few = f"{self.products_reduced} of {self.products} matrix products and convolutions are in {self.precision}"
+        return "; ".join([few, *why])
+
     def to_json(self) -> dict[str, Any]:
         """An error that is not finite is null there: JSON has no infinity."""
         document = asdict(self)
@@ -115,10 +133,16 @@ class PrecisionReport:
         return document
 
 
+_REASONS = 3
+"""Reasons that a warning names."""
+
+_BEYOND = "values that the type does not hold, on the inputs"
+
+
 def _short(reason: str) -> str:
     """A reason without what differs from node to node."""
     if reason.startswith("constant "):
         return "constants that the type does not hold"
     if " reached " in reason or " stayed below " in reason:
-        return "values that the type does not hold, on the inputs"
+        return _BEYOND
     return reason

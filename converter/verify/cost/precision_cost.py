@@ -59,6 +59,19 @@ class PrecisionCost:
             worst = max(one.error if math.isfinite(one.error) else math.inf for one in self.outputs)
             yield f"costs {_percent(worst)}"
 
+    def headline(self) -> str:
+        """The cost of the worst output, in one clause; "" where no output was measured."""
+        if not self.outputs:
+            return ""
+        worst = max(self.outputs, key=lambda one: one.error if math.isfinite(one.error) else math.inf)
+        allowed = f", --max-cost allows {self.most:g}" if worst in self.too_high else ""
+        return f"{self.precision} changes {worst.output!r} by {_percent(worst.error)}{allowed}"
+
+    def advice(self) -> str:
+        """What would lower the cost; "" where it is low, or no layer was tried."""
+        flags = " ".join(f"--keep-fp32 {quote(one.node)}" for one in self.layers)
+        return f"{flags} keeps the costliest layers in float32" if flags else ""
+
     def lines(self) -> Iterator[str]:
         """What a user is told, a line for each output, and one for the layers."""
         for one in self.outputs:
@@ -67,8 +80,7 @@ class PrecisionCost:
             yield f"cost of {self.precision}: {one.output!r} changes by {one.error:.1e}{flips} (on {self.samples}){over}"
         if self.layers:
             told = ", ".join(f"{one.node!r} ({one.op_type}) {one.error:.1e}" for one in self.layers)
-            flags = " ".join(f"--keep-fp32 {quote(one.node)}" for one in self.layers)
-            yield f"costliest of {self.tried} layers tried alone, of {self.quantized}: {told}; {flags} keeps them"
+            yield f"costliest of {self.tried} layers tried alone, of {self.quantized}: {told}"
 
 
 def _percent(share: float) -> str:

@@ -9,8 +9,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify.allowance import NO_LIMITS, Allowance, Limits, allowance, type_of
+from trtsmith.converter.verify.allowance import (
+    AS_BY_ROUNDING,
+    FEW_ROWS,
+    NO_LIMITS,
+    ROWS_LOST,
+    Allowance,
+    Limits,
+    allowance,
+    type_of,
+)
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.meaning.matched_rows import (
     Matching,
     RowsExplained,
@@ -25,9 +35,6 @@ from trtsmith.converter.verify.meaning.selections import Selection, find_selecti
 from trtsmith.converter.verify.meaning.ties import Aligned, Scores, decided, in_both
 from trtsmith.converter.verify.noise import OWN, Noise, ScaledOutput, bounds
 from trtsmith.converter.verify.tolerances import Tolerances
-
-_HALF = 0.5
-"""The least share of rows or positions that has to match: where fewer do, agreement proves nothing."""
 
 _SHOWN = 3
 """Rows that a reason names."""
@@ -78,42 +85,48 @@ def compared(
     own = places.of(own).arrays
     small = [{n: v for n, v in places.of(one).arrays.items() if n in own} for one in ways]
     measured = allowance(own, small, precision, model.proto, runs.limits)
-    found = places.of(actual, measured.noise)
+    placed = places.of(actual, measured.noise)
     roundings = [places.of(one, measured.noise) for one in ways]
-    told = sorted(
+    furthest = sorted(
         (n, bool(one.wrong), one.apart, i) for i, r in enumerate(roundings) for n, one in r.told.items()
     )
-    alike = {name: roundings[i].told[name] for name, *_, i in told}  # the furthest away comes last
-    doubtful, ill_conditioned = dict(measured.doubtful), dict(measured.ill_conditioned)
-    for names in places.rows():
-        one = alike.get(names[0])
-        if one is not None and one.matched < _HALF * one.of:  # too few rows tell what rounding changes
-            why = f"is not comparable: when values alone are rounded to {type_of(precision)}, {one.told}"
-            ill_conditioned |= {name: f"output {name!r} {why}" for name in names}
-    for name, one in found.told.items():
-        if not one.wrong and one.matched < _HALF * one.of:
-            doubtful[name] = f"output {name!r} is not comparable: {one.told}"
-        elif one.wrong and name in alike and alike[name].wrong and one.apart <= OWN * alike[name].apart:
-            doubtful[name] = (
-                f"output {name!r} is not comparable: {one.wrong}; rounding alone does the same: {alike[name].wrong}"
-            )
-            found.told[name] = replace(one, wrong="")
-    comparisons = compare(wanted, found.arrays, tolerances, measured.allowed, at, measured.noise)
+    alike = {name: roundings[i].told[name] for name, *_, i in furthest}  # the furthest away comes last
+    left = dict(measured.left) | _doubtful(placed.told, alike)
+    comparisons = compare(wanted, placed.arrays, tolerances, measured.allowed, at, measured.noise)
     by_rounding: list[Comparison] = []
     for rounding in roundings:
-        placed = {name: wanted[name] for names in places.rows() for name in names if name in rounding.arrays}
-        by_rounding += compare(placed, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
-    comparisons = tuple(_as_rounding_does(comparisons, by_rounding, doubtful))
-    measured = replace(measured, doubtful=doubtful, ill_conditioned=ill_conditioned)
-    return measured, tuple(_with_told(c, found.told.get(c.output)) for c in comparisons)
+        rows = {name: wanted[name] for names in places.rows() for name in names if name in rounding.arrays}
+        by_rounding += compare(rows, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
+    comparisons = tuple(_as_rounding_does(comparisons, by_rounding, left))
+    few = {names: one for names in places.rows() if (one := alike.get(names[0])) is not None and one.few}
+    lost = {  # too few rows tell what rounding changes
+        name: finding(ROWS_LOST, name, type=type_of(precision), matched=one.told)
+        for names, one in few.items()
+        for name in names
+    }
+    told = tuple(_with_told(c, placed.told.get(c.output)) for c in comparisons)
+    return replace(measured, left=left | lost | measured.excluded(None)), told
+
+
+def _doubtful(told: dict[str, Aligned], alike: Mapping[str, Aligned]) -> dict[str, Finding]:
+    """Selections that prove nothing: too few rows match, or rounding alone does as much. In `told` that is no error then."""
+    left = {}
+    for name, one in told.items():
+        rounding = alike.get(name)
+        if not one.wrong and one.few:
+            left[name] = finding(FEW_ROWS, name, matched=one.told)
+        elif one.wrong and rounding is not None and rounding.wrong and one.apart <= OWN * rounding.apart:
+            left[name] = finding(AS_BY_ROUNDING, name, reason=one.wrong, rounding=rounding.wrong)
+            told[name] = replace(one, wrong="")
+    return left
 
 
 def _as_rounding_does(
-    comparisons: Sequence[Comparison], by_rounding: Sequence[Comparison], doubtful: dict[str, str]
+    comparisons: Sequence[Comparison], by_rounding: Sequence[Comparison], left: dict[str, Finding]
 ) -> Iterator[Comparison]:
     """The comparisons, without disagreement where rounding alone is beyond the same bounds, at half as many elements.
 
-    Such rows are other candidates, chosen for another class than in the reference; `doubtful` gets these outputs.
+    Such rows are other candidates, chosen for another class than in the reference; `left` gets these outputs.
     """
     known = {one.output: one for one in sorted(by_rounding, key=lambda one: one.beyond) if one.beyond}
     for one in comparisons:
@@ -121,8 +134,8 @@ def _as_rounding_does(
         if alike is None or not 0 < one.beyond <= OWN * alike.beyond or one.relative > OWN * alike.relative:
             yield one
             continue
-        why = f"is not comparable: {one.reason}; rounding alone does the same: {alike.reason}"
-        doubtful.setdefault(one.output, f"output {one.output!r} {why}")
+        figures = {"reason": one.reason, "rounding": alike.reason}
+        left.setdefault(one.output, finding(AS_BY_ROUNDING, one.output, **figures))
         yield replace(one, agrees=True, reason="")
 
 

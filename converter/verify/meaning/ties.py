@@ -37,6 +37,15 @@ class Aligned:
         """How many are not the same."""
         return self.of - self.matched
 
+    @property
+    def few(self) -> bool:
+        """Whether so few match that agreement proves nothing."""
+        return self.matched < _HALF * self.of
+
+
+_HALF = 0.5
+"""The least share of rows or positions that has to match: where fewer do, agreement proves nothing."""
+
 
 def decided(one: Selection, expected: np.ndarray, actual: np.ndarray, scores: Scores | None) -> Aligned:
     """Indices into scores: classes, or places of the best. Of equal shapes."""

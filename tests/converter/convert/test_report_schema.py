@@ -82,7 +82,7 @@ def test_verdicts_and_what_was_located_are_what_the_schema_says(schema: dict[str
     comparison = Comparison(
         "y", "float32", (2, 3), False, "off", float("inf"), 1.0, 0.5, 0.9, (1, 2), 0.0, float("nan"), 2.0, 6
     )
-    verdict = Verdict("disagree", "y: off", True, "made up", (comparison,))
+    verdict = Verdict("disagree", True, "made up", (comparison,))
     tensor = TensorReport("y", "float32", (2, 3), None, 1.0, float("inf"), "off")
     node = NodeReport("n", "Relu", "", (tensor,), (tensor,), {"alpha": 1.0}, ("m",), True)
     growth, skipped = (Growth("n", "Relu", 0.1, float("inf")),), (("z", "a sequence"),)

@@ -16,6 +16,7 @@ from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.converter.convert.reports import load_report
 from trtsmith.converter.verify import candidates, verify_bundle
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.verdict import LeftOut, Verdict
 
 R = Path("r.json")
@@ -92,11 +93,13 @@ def test_a_verdict_comes_back_from_json() -> None:
         Comparison("y", "float32", (2, 3), False, "far", *numbers, "min"),
         Comparison("z", "int64", (), True, "equal", compared=1),
     )
-    left_out = (LeftOut("r", "r: random"),)
+    left_out = (LeftOut(finding("random", "r", op_type="RandomNormal", node="n")),)
+    findings = (finding("moved by inputs", "y", "min", by=1e-6, changed=math.inf),)
     verdict = Verdict(
-        "disagree", "far", True, "x.npz", comparisons, ("x: sizes",), left_out, "tf32", "", ("old",)
+        "disagree", True, "x.npz", comparisons, ("x: sizes",), left_out, findings, "tf32", "", ("old",)
     )
-    assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
+    again = Verdict.from_json(json.loads(json.dumps(verdict.to_json(), allow_nan=False)))
+    assert again == verdict and again.references == verdict.references != ()
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def loaded(source: str | onnx.ModelProto, folder: Path) -> Model:
     return load_model(folder / "model.onnx")
 
 
-def problems_of(text: str, folder: Path) -> tuple[Problem, ...]:
-    return plan(rewrite(loaded(text, folder))).problems
+def problems_of(source: str | onnx.ModelProto, folder: Path) -> tuple[Problem, ...]:
+    return plan(rewrite(loaded(source, folder))).problems
 
 
 def op_types(model: Model) -> list[str]:

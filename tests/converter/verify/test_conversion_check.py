@@ -27,10 +27,10 @@ from trtsmith.converter.verify.candidate_judge import judge
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches
 from trtsmith.converter.verify.inputs import generate_inputs
-from trtsmith.converter.verify.proof import Proof
 from trtsmith.converter.verify.sensitivity import with_original
 from trtsmith.converter.verify.sets import Generation
-from trtsmith.converter.verify.verdict import OtherSizes, verdict_of, with_other_sizes
+from trtsmith.converter.verify.verdict import OtherSizes, Proof, verdict_of, with_other_sizes
+from trtsmith.converter.verify.verdict_words import sentence
 from trtsmith.importers.problem import Problem
 
 AMPERE, HOPPER = Gpu("NVIDIA A10", (8, 6)), Gpu("NVIDIA H200", (9, 0))
@@ -245,7 +245,7 @@ def test_a_size_at_which_the_original_fails_is_named(
         f"{compared} of {compared + 1} sizes compared" in line
         and f"at the {size}, the original fails" in line
     )
-    assert "at node " in line and f"narrow the profile to what runs (--shapes {works}" in line
+    assert "at node " in line and f"\nnext: narrow the profile to what runs (--shapes {works}" in out
     assert "onnxruntime_src" not in line and {c["at"] for c in verdict["comparisons"]} >= {"opt"}
 
 
@@ -389,6 +389,41 @@ def test_an_output_that_generated_inputs_do_not_change_proves_nothing(place: Pla
     assert place.convert("--shapes", "x=5", "--inputs", "x.npz")[0] == 0 and not ran
 
 
+def test_what_is_advised_changes_the_outcome(place: Place) -> None:
+    """A model with one output: inputs are asked for, and numpy makes the file as the line says."""
+    offset = np.full(3, 1000, np.float32)
+    text = "(float[3] x, float[3] {}) => (float[3] y) {{ m = Sub (x, k) n = Add (m, {}) y = Log (n) }}"
+    for name, given in (("w", "x=x, w=w"), ("w.1", "**{'x': 'ARRAY', 'w.1': 'ARRAY'}")):
+        written(place.fake.model, text.format(f'"{name}"', f'"{name}"'), {"k": offset})
+        code, out, verdict = place.convert()
+        assert (code, verdict["status"]) == (4, "not comparable")
+        (left,) = verdict["left_out"]
+        assert out.count(left["why"]) == 1 and "--not-compared" not in out
+        line = next(line for line in out.splitlines() if line.startswith("next: "))
+        assert (
+            line == f"next: {verdict['advice']}"
+            and f"np.savez('FILE.npz', {given}) makes of x float32[3]" in line
+        )
+    written(place.fake.model, text.format("w", "w"), {"k": offset})
+    made = "np.savez('FILE.npz', x=x, w=w)"
+    exec(made, {"np": np, "x": offset * 2, "w": offset})  # the line that is advised
+    code, out, verdict = place.convert("--inputs", "FILE.npz")
+    assert (code, verdict["status"], verdict["advice"]) == (0, "agree", "")
+
+
+def test_constant_inputs_are_a_warning(place: Place) -> None:
+    text = (
+        "(float[3] x, int64[3] mask) => (float[3] y) { m = Cast <to = 1> (mask) n = Mul (x, m) y = Exp (n) }"
+    )
+    written(place.fake.model, text, {})
+    for x, warned in ((np.zeros(3), True), (np.full(3, 2.5), True), (np.arange(3), False)):
+        np.savez("x.npz", x=x.astype(np.float32), mask=np.ones(3, np.int64))
+        err = place.run("--inputs", "x.npz", "--force").err
+        told = f"warning: the inputs are constant ('x' is {x[0]:.1f} everywhere, 'mask' is 1 everywhere)"
+        assert (told in err) == warned and ("constant" in err) == warned
+    assert "constant" not in place.run("--force").err
+
+
 BRANCHES = """(float[3] x, bool flag) => (float[3] y, float[3] z, float[3] w) <float limit = {5}> {
     most = ReduceMax <keepdims = 0> (x)  high = Greater (most, limit)
     a = If (high) <then_branch = t () => (float[3] p) { p = Exp (x) }, else_branch = e () => (float[3] q) { q = Neg (x) }>
@@ -401,7 +436,7 @@ def test_outputs_behind_a_branch_that_was_not_taken(tmp_path: Path) -> None:
     low = {"x": np.zeros(3, np.float32), "flag": np.array(True)}
     high = low | {"x": np.full(3, 9, np.float32)}
     found = outputs_behind_branches(model, {"flag"}, [low])
-    assert list(found) == ["y"] and "comes from the then_branch of If node 'a'" in found["y"].why
+    assert list(found) == ["y"] and "comes from the then_branch of If node 'a'" in sentence(found["y"])
     assert outputs_behind_branches(model, {"flag"}, [low, high]) == {}
     assert list(outputs_behind_branches(model, (), [low, high])) == ["w"]
     outputs = {name: np.arange(3.0) for name in ("y", "z", "w")}
@@ -414,8 +449,11 @@ def test_the_line_says_that_both_sides_rest_on_one_definition(place: Place) -> N
     model = load_model(attention(place.fake.model))
     _, out, verdict = place.convert()
     line, name = verdict_line(out), model.proto.graph.node[0].op_type
-    assert f"::{name}: both sides use trtsmith's definition of it; --reference {name}=MODULE:FUNCTION" in line
-    assert "--expected FILE.npz" in line and "trtsmith's definition" in str(verdict["reason"])
+    assert f"::{name}: both sides use trtsmith's definition of it" in line
+    assert f"\nnext: compare with your framework: --reference {name}=MODULE:FUNCTION, or --inputs" in out
+    assert "trtsmith's definition" in str(verdict["reason"]) and "--expected FILE.npz" in str(
+        verdict["advice"]
+    )
     assert verdict["basis"] == ["graph only", "own definition"] and verdict["status"] == "agree"
     assert line.startswith("verdict: agree (graph only; own definition): ")
     made = generate_inputs(model, graph_inputs(model.proto), {}).arrays

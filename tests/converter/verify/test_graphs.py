@@ -13,12 +13,14 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, lowered, rewrite
-from trtsmith.converter.verify.allowance import Allowance
+from trtsmith.converter.verify.allowance import AMPLIFIED, ILL_CONDITIONED, Allowance
 from trtsmith.converter.verify.baseline import Arithmetic
 from trtsmith.converter.verify.candidate_judge import compare_outputs
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import random_outputs
+from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.rounding import rounded
+from trtsmith.converter.verify.verdict_words import sentence
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 
@@ -102,9 +104,11 @@ def test_steps_that_flip_are_no_disagreement(seed: int, grid: float, tmp_path: P
 
 def test_an_output_that_agrees_anyway_is_left_out_for_no_reason() -> None:
     """Rounding may change its shape, or all of it: where nothing was off, that does not matter."""
-    reasons = {"y": "why", "z": "why"}
-    known = Allowance({}, moved=reasons, ill_conditioned=reasons, doubtful=reasons).only({"y"})
-    assert known.excluded(None) == known.unproven(None) == {"y": "why"}
+    for kind, excluded in (("reshaped", True), (ILL_CONDITIONED, True), (AMPLIFIED, False)):
+        left = {name: finding(kind, name) for name in "yz"}
+        known = Allowance({}, left).only({"y"})
+        told = known.excluded(None), known.unproven(None)
+        assert told == (({"y": left["y"]}, {}) if excluded else ({}, {"y": left["y"]}))
 
 
 def drawing(folder: Path, body: str) -> Model:
@@ -125,7 +129,8 @@ def drawing(folder: Path, body: str) -> Model:
 def test_what_follows_from_random_numbers(body: str, tmp_path: Path) -> None:
     found = random_outputs(drawing(tmp_path, body))
     assert list(found) == ["y", "z"]
-    assert "'noise'" in found["y"] and found["z"].startswith("output 'z' is not comparable: ")
+    assert found["y"].figures["node"] == "noise"
+    assert sentence(found["z"]).startswith("output 'z' is not comparable: ")
 
 
 def test_dropout_in_inference_is_not_random(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_the_flag_that_is_told_helps(
 
     as_it_is = converted()
     assert as_it_is.code == 4
-    assert "overflow at s (Mul): 6.4e+05, float16 holds 65504; --precision fp32" in as_it_is.out
+    assert "overflow at s (Mul): 6.4e+05, float16 holds 65504 (" in as_it_is.out
+    assert "\nnext: --precision fp32 computes it in float32\n" in as_it_is.out
     wide = converted(*flags)
     assert wide.code == 0 and "verdict: agree" in wide.out

@@ -69,13 +69,15 @@ def judged(
 def test_a_costly_network_agrees_with_its_own_graph(tmp_path: Path) -> None:
     """The scale of `last` leaves hardly anything of the original; the graph is computed as it is, all the same."""
     verdict = judged(tmp_path, in_8_bits(tmp_path / "q", 0.03, 12.0))
-    assert verdict.passed and "against the calibrated graph; before calibration: " in verdict.reason
+    assert verdict.passed and verdict.reason.startswith("int8 changes 'y' by ")
+    assert "; in int8 against the calibrated graph: largest relative error " in verdict.reason
+    assert "; before calibration: " in verdict.reason
     assert verdict.cost is not None and verdict.cost.outputs[0].error > 0.5
     assert [one.node for one in verdict.cost.layers] == ["last", "first"]
     assert verdict.cost.layers[0].error > 20 * verdict.cost.layers[1].error
     told = render_verdict(verdict)
     assert "another class is first in" in told and "(on given and 1 of 1 samples of --calibration)" in told
-    assert "--keep-fp32 last" in told
+    assert "\nnext: --keep-fp32 last --keep-fp32 first keeps the costliest layers in float32\n" in told
     assert re.match(r"verdict: agree \(int8 graph; costs \d\d %\): ", told)
     assert Verdict.from_json(verdict.to_json()) == verdict
 

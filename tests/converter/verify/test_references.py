@@ -244,4 +244,4 @@ def test_verify_compares_with_a_function_for_every_set_of_inputs(
     assert trtsmith.verify(path, plan, reference={"Repeat0": repeat}).passed
     assert trtsmith.verify(path, plan, reference=lambda x: whole(x) + 1).status == "disagree"
     verdict = trtsmith.verify(path, plan)
-    assert verdict.status == "not comparable" and "--reference Repeat0=MODULE:FUNCTION" in verdict.reason
+    assert verdict.status == "not comparable" and "--reference Repeat0=MODULE:FUNCTION" in verdict.advice

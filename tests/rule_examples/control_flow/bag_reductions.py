@@ -78,7 +78,53 @@ MEAN = joined(
         else_branch = n () => (float[L, M] f) {{ f = ReduceMean (part, at) }}>"""
 )
 
+
+def padded(row: str, bags: str = "B") -> str:
+    """As the newer one does with a padding_idx of 2. bags: their number. row: the statement that makes the row of a bag."""
+    head = (
+        _HEAD.format(more="")
+        .replace("int64[B] o", f"int64[{bags}] o")
+        .replace("yes = {1}", "yes = {1}, int64 four = {4}")
+    )
+    return f"""{head.replace("int64[1] at", "int64[0] none = {}, int64[1] at")}
+    all_rows = Gather (table, i)
+    runs = Size (o)
+    empty = SequenceEmpty ()
+    some = Less (zero, runs)
+    bags, last = Loop ("", some, empty, zero) <
+        body = b (int64 run, bool c, seq(float[]) so_far, int64 k) => (bool more, seq(float[]) longer, int64 after) {{
+        start = Gather (ends, k)
+        after = Add (k, one)  more = Less (after, runs)
+        end = Gather (ends, after)
+        any = Less (start, end)
+        rows, behind = Loop ("", any, none, start) <
+            body = p (int64 step, bool d, int64[K] before, int64 j) => (bool on, int64[L] now, int64 then) {{
+            index = Gather (i, j)
+            negative = Less (index, zero)
+            number = If (negative) <then_branch = u () => (int64 from_end) {{ from_end = Add (index, four) }},
+                                    else_branch = v () => (int64 same) {{ same = Identity (index) }}>
+            is_padding = Equal (number, two)  is_row = Not (is_padding)
+            now = If (is_row) <
+                then_branch = x () => (int64[M] one_more) {{
+                    place = Reshape (j, minus)  one_more = Concat <axis = 0> (before, place)
+                }},
+                else_branch = y () => (int64[K] as_before) {{ as_before = Identity (before) }}>
+            then = Add (j, one)  on = Less (then, end)
+        }}>
+        count = Size (rows)
+        nothing = Equal (count, zero)
+        bag = If (nothing) <
+            then_branch = t () => (float[1, 2] zeros) {{ zeros = Constant <value = float[1, 2] {{0, 0}}> () }},
+            else_branch = f () => (float[P, Q] row) {{ part = Gather (all_rows, rows)  row = {row} (part, at) }}>
+        longer = SequenceInsert (so_far, bag)
+    }}>
+    y = ConcatFromSequence <axis = 0> (bags)
+}}"""
+
+
 _FEEDS = {"i": np.array([3, 1, 0, 2, 2, 1], np.int64), "o": np.array([0, 1, 4], np.int64)}
+# A bag of padding alone, an empty one, and two with and without padding, which -2 is, too.
+_PADDED = {"i": np.array([2, 2, 1, -2, 3, 0, -1], np.int64), "o": np.array([0, 2, 2, 4], np.int64)}
 _SCALED = "found = Gather (table, part)\n f = Slice (by, start, end, at)\n u = Unsqueeze (f, next)\n rows = Mul (found, u)"
 
 EXAMPLES = {
@@ -97,6 +143,15 @@ EXAMPLES = {
         *(
             Example(name, text, feeds={**_FEEDS, "o": np.array([0, 2, 2, 5], np.int64)})
             for name, text in (("an empty sum", SUM), ("an empty mean", MEAN), ("an empty largest", LARGEST))
+        ),
+        *(
+            Example(f"{kind} without padding, {name}", padded(kind, bags), feeds=_PADDED)
+            for kind, bags, name in (
+                ("ReduceSum", "B", "any number of bags"),
+                ("ReduceMean", "B", "any number of bags"),
+                ("ReduceMax", "B", "any number of bags"),
+                ("ReduceMean", "4", "four bags"),
+            )
         ),
     )
 }

@@ -25,6 +25,11 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             """<ir_version: 8, opset_import: ["" : 17]>
             g (float[2, 4, 3] z) => (float[2, 3] y) <float[4] x = {1.5, -2, 3, 4}> { y = MatMul (x, z) }""",
         ),
+        Example(
+            "empty ones",
+            """<ir_version: 8, opset_import: ["" : 17]>
+            g (float[0] x, float[0] z) => (float y) { y = MatMul (x, z) }""",
+        ),
         _example("ArgMax", 11, "axis = 0", "int64[1]"),
         _example("ArgMin", 13, "keepdims = 0, select_last_index = 1", "int64"),
         _example("Softmax", 11, "axis = 0", "float[6]"),

@@ -66,6 +66,7 @@ _HARDMAX = (
     _hardmax("the last axis before opset 13", "n, m, 5", "<axis = -1>", 12),
     _hardmax("one axis", "2, n, 3", "<axis = 1>", 13),
     _hardmax("a vector", "n", "<axis = 0>", 17),
+    _hardmax("no elements", "2, 0, 3", "<axis = 1>", 17),
 )
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {"dynamic-one-hot": _ONE_HOT, "dynamic-hardmax": _HARDMAX}

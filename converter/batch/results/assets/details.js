@@ -81,8 +81,9 @@ const Details = (() => {
     const run = verdict.engine_run ? "the engine itself was run" : "the engine itself was not run" + (verdict.not_run ? ": " + verdict.not_run : "");
     return section("Outputs",
       element("p", {}, shown(verdict.status + (verdict.basis.length ? " (" + verdict.basis.join("; ") + ")" : "") + ": " + verdict.reason)),
+      verdict.advice ? element("p", {}, element("b", {}, "next: "), shown(verdict.advice)) : null,
       element("p", { class: "soft" }, shown(run + "; inputs: " + verdict.inputs)),
-      Frame.notCompared(verdict.left_out),
+      Frame.notCompared(verdict),
       rows.length ? plain("outputs", ["output", "at", "error", "of tolerance", "verdict"], rows, [2, 3]) : null, more(task, "outputs"));
   }
 

@@ -132,12 +132,12 @@ def _digitwise(w: Writer, legal: LegalInteger, a: _Signed, b: _Signed) -> Value:
 @node_rule("bitwise", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
 def bitwise_rule(node: NodeView) -> Replacement | Refusal | None:
     """bitwise And, Or, Xor and Not by integer arithmetic."""
-    dtype = node.dtype(0)
-    if dtype is None or dtype not in LEGAL_INTEGERS:
+    dtype = node.known_dtype(0)
+    if dtype not in LEGAL_INTEGERS:
         return Refusal(
-            f"the element type of {node.input(0)!r} is {dtype or 'unknown'}",
+            f"the element type of {node.input(0)!r} is {dtype}",
             "an integer type of 8 to 64 bits",
-            "run onnx.shape_inference on the model, so that types are known",
+            "cast the input where the model is exported",
         )
     legal = LEGAL_INTEGERS[dtype]
     w = Writer(node)

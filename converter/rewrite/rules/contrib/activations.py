@@ -18,7 +18,6 @@ from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     fast_gelu,
     float_type,
     gelu,
-    unknown_type,
 )
 
 Body = Callable[[Writer, str], tuple[Value, ...] | Value | Refusal]
@@ -87,8 +86,6 @@ _BODIES: Mapping[str, tuple[Body, str]] = {
 def contrib_activations_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's fused activations, sums and Softmax become the operators that they were made of."""
     dtype = float_type(node)
-    if dtype is None:
-        return unknown_type(node)
     body, what = _BODIES[node.op_type]
     w = Writer(node)
     made = unrefused(body(w, dtype))

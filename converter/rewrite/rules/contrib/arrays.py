@@ -9,7 +9,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type
 from trtsmith.converter.rewrite.rules.signal.dft import LONGEST, transform
 
 
@@ -40,8 +40,8 @@ def contrib_crop_rule(node: NodeView) -> Replacement | Refusal | None:
             "export the model again",
         )
     height, width = dims[2:4] if dims and len(dims) == 4 else (None, None)
-    if dtype is None or not dims or (nearest and (height is None or width is None)):
-        return unknown(node, 0, "a spatial size")
+    if not dims or (nearest and (height is None or width is None)):
+        return node.unknown(0, "a spatial size")
     if dtype != "float32":
         return Refusal(f"its type is {dtype}", "float32", "cast its inputs to float32")
     w = Writer(node)
@@ -156,8 +156,8 @@ def contrib_fourier_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(shown, wanted, "export the model with ONNX's DFT")
     back, axes = node.op_type == "Irfft", given["signal_ndim"] or 1
     dtype, dims = float_type(node), node.shape(0)
-    if dims is None or dtype is None or len(dims) < axes + back or None in dims[-axes - back :]:
-        return unknown(node, 0, "one of the last sizes")
+    if dims is None or len(dims) < axes + back or None in dims[-axes - back :]:
+        return node.unknown(0, "one of the last sizes")
     shape = [*dims] if back else [*dims, 1]
     last = len(shape) - 2
     size = 2 * ((shape[last] or 0) - 1) if back else shape[last] or 0
@@ -186,9 +186,7 @@ def _range(node: NodeView) -> Replacement | Refusal | None:
     """Steps of one where no step is given; otherwise TensorRT takes the node for ONNX's."""
     if node.input(2):
         return None
-    dtype = node.dtype(0)
-    if dtype is None:
-        return unknown_type(node)
+    dtype = node.known_dtype(0)
     w = Writer(node)
     return Replacement(w.finish(w.Range(*w.x[:2], np.array(1, dtype))), "Range with a step of one")
 

@@ -16,7 +16,7 @@ from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type
 
 OLDEST = 11
 """Range came with opset 11, and Where before it."""
@@ -81,10 +81,8 @@ def behind(
 def _padding(w: Writer, index: int, keys: Value, dtype: str) -> Value | Refusal:
     """What the padding mask (input `index`) adds to the scores; keys: (batch, heads, length, size)."""
     node = w.node
-    dims, batch = node.dims(index), (node.dims(0) or (None,))[0]
-    if dims is None:
-        return unknown(node, index, "the rank")
-    if len(dims) in (2, 3):
+    dims, batch = node.dims(index) or (), (node.dims(0) or (None,))[0]
+    if node.known_rank(index) in (2, 3):
         flat = w.Greater(w.Cast(w.x[index], to="int32"), w.number(0, "int32"))
         kept = w.unsqueeze(flat, [1, 2] if len(dims) == 2 else [1])
     else:
@@ -163,8 +161,6 @@ def attend(
 def contrib_attention_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's Attention becomes a projection, two products and a Softmax."""
     dtype = float_type(node)
-    if dtype is None:
-        return unknown_type(node)
     unrefused(too_old(node) or _unsupported(node))
     count = node.attributes["num_heads"]
     sizes = unrefused(_sizes(node))
@@ -201,4 +197,4 @@ def _sizes(node: NodeView) -> list[int] | Refusal:
         return list(given)
     weights = node.shape(1)
     total = weights[-1] if weights else None
-    return unknown(node, 1, "the last size") if total is None else [total // 3] * 3
+    return node.unknown(1, "the last size") if total is None else [total // 3] * 3

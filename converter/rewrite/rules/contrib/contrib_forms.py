@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
+from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.dtypes import FLOATS
 
@@ -18,27 +19,13 @@ ADVICE = (
 )
 
 
-def float_type(node: NodeView) -> str | None:
-    """The floating-point type that the node's inputs share, from the first input of which it is known."""
+def float_type(node: NodeView) -> str:
+    """The floating-point type that the node's inputs share. Raises RefusedError if no input is known to have one."""
     types = (node.dtype(i) for i in range(len(node.inputs)))
-    return next((type_ for type_ in types if type_ in FLOATS), None)
-
-
-def unknown_type(node: NodeView) -> Refusal:
-    return Refusal(
-        f"the element type of input {node.input(0)!r} is unknown",
-        "inputs whose type shape inference finds",
-        "run onnx.shape_inference on the model, or correct the node that computes the input",
-    )
-
-
-def unknown(node: NodeView, index: int, what: str) -> Refusal:
-    """Something about the shape of an input that has to be known and is not."""
-    return Refusal(
-        f"{what} of input {node.input(index)!r} is unknown",
-        "a fixed size there" if "size" in what else f"a known {what.removeprefix('the ')}",
-        "export the model with that dimension fixed, or run onnx.shape_inference on it",
-    )
+    found = next((type_ for type_ in types if type_ in FLOATS), None)
+    if found is None:
+        raise RefusedError(node.unknown(0, "the element type"))
+    return found
 
 
 def gelu(w: Writer, data: Value, dtype: str) -> Value:

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Operand, Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, layer_norm, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, layer_norm
 
 _TABLES = {2: (8, 13), 3: (9, 14), 4: (10, 15), 5: (11, 16), 6: (12, 17)}
 """Quantized tables, their scales and zero points: words, positions, segments, gamma, beta."""
@@ -39,8 +39,6 @@ def qembedding_rule(node: NodeView) -> Replacement | Refusal | None:
 def contrib_embedding_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's EmbedLayerNormalization becomes Gathers, sums and LayerNormalization."""
     dtype = float_type(node)
-    if dtype is None:
-        return unknown_type(node)
     if node.opset < 11:
         return Refusal(f"opset {node.opset}", "opset 11 or later", "convert the model to opset 11 or later")
     w = Writer(node)

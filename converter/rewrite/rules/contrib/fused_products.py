@@ -15,8 +15,6 @@ from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     activation,
     fast_gelu,
     float_type,
-    unknown,
-    unknown_type,
 )
 
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -26,12 +24,10 @@ _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "stride
 def contrib_conv_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's fused convolutions become Conv and what was fused into it."""
     dtype = float_type(node)
-    if dtype is None:
-        return unknown_type(node)
     last = node.op_type != "FusedConv"
     rank = node.rank(0) or node.rank(1)
     if last and rank is None:
-        return unknown(node, 0, "the rank")
+        return node.unknown(0, "the rank")
     fault = _other_layout(node) if last else None
     if fault is not None:
         return fault
@@ -79,7 +75,7 @@ def _operand(w: Writer, index: int, side: str) -> Value | Refusal:
     batch = bool(w.node.attributes.get(f"transBatch{side}"))
     rank = w.node.rank(index)
     if rank is None and (swap or batch):
-        return unknown(w.node, index, "the rank")
+        return w.node.unknown(index, "the rank")
     if rank is None or rank < 2 or not (swap or batch):  # a vector has nothing to transpose
         return w.x[index]
     return w.Transpose(w.x[index], perm=_order(rank, swap, batch))
@@ -114,8 +110,6 @@ def _gemm(w: Writer) -> Value:
 def contrib_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's fused matrix products become Transpose, MatMul or Gemm, and what was fused into them."""
     dtype = float_type(node)
-    if dtype is None:
-        return unknown_type(node)
     w = Writer(node)
     if node.op_type == "GemmFastGelu":
         product = w.MatMul(w.x[0], w.x[1])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import counted, heads, length, too_old, uneven
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type
 from trtsmith.converter.rewrite.rules.contrib.rotary import rotate
 
 
@@ -93,15 +93,13 @@ def _unsupported(node: NodeView) -> Refusal | None:
 def contrib_group_query_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's GroupQueryAttention becomes a cache that is put together, two products and a Softmax."""
     dtype = float_type(node)
-    if dtype is None:
-        return unknown_type(node)
     fault = too_old(node) or _unsupported(node)
     if fault is not None:
         return fault
     queries, keys = node.attributes["num_heads"], node.attributes["kv_num_heads"]
     width = (node.shape(0) or (None,))[-1]
     if width is None:
-        return unknown(node, 0, "the last size")
+        return node.unknown(0, "the last size")
     fault = uneven(node, queries, None) or uneven(node, keys, queries, "kv_num_heads")
     fault = fault or uneven(node, queries if node.input(1) else queries + 2 * keys, width)
     if fault is not None:
@@ -115,7 +113,7 @@ def contrib_group_query_rule(node: NodeView) -> Replacement | Refusal | None:
             "export the model again",
         )
     if node.attributes.get("do_rotary") and half is None:
-        return unknown(node, 7, "the last size")
+        return node.unknown(7, "the last size")
     w = Writer(node)
     parts = (
         w.split(w.x[0], [queries * size, keys * size, keys * size], 2)

@@ -17,7 +17,7 @@ from trtsmith.converter.rewrite.rules.contrib.attention import (
     too_old,
     uneven,
 )
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type
 
 
 def _native(node: NodeView) -> bool:
@@ -37,11 +37,9 @@ def contrib_multi_head_rule(node: NodeView) -> Replacement | Refusal | None:
     if _native(node):
         return None
     dtype = float_type(node)
-    if dtype is None:
-        return unknown_type(node)
     ranks = node.rank(0), node.rank(1), node.rank(2)
     if ranks[0] is None or (node.input(1) and ranks[1] is None):
-        return unknown(node, 0 if ranks[0] is None else 1, "the rank")
+        return node.unknown(0 if ranks[0] is None else 1, "the rank")
     unrefused(too_old(node) or _unsupported(node))
     count = node.attributes["num_heads"]
     unrefused(uneven(node, count, None))
@@ -89,7 +87,7 @@ def _head_size(node: NodeView, count: int) -> int | Refusal:
         return past[-1]
     if bias and bias[0] and not node.input(2):
         return bias[0] // 3 // count
-    return unknown(node, 0, "the last size")
+    return node.unknown(0, "the last size")
 
 
 def _parts(w: Writer, count: int) -> list[Value] | Refusal:
@@ -126,7 +124,7 @@ def _widths(node: NodeView) -> list[int] | Refusal:
     """The widths of the three parts of the bias."""
     query, bias = node.shape(0), node.shape(3)
     if not query or query[-1] is None or not bias or bias[0] is None:
-        return unknown(node, 0, "the last size")
+        return node.unknown(0, "the last size")
     return [query[-1], query[-1], bias[0] - 2 * query[-1]]
 
 

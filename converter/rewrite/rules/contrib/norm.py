@@ -13,8 +13,6 @@ from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     float_type,
     layer_norm,
     silu,
-    unknown,
-    unknown_type,
 )
 
 
@@ -50,10 +48,8 @@ def _skip_layer(w: Writer, dtype: str) -> Made | Refusal:
 def _simplified(w: Writer, dtype: str) -> Made | Refusal:
     """x / sqrt(mean(x^2) + epsilon) * scale, Zhang and Sennrich, arXiv 1910.07467."""
     node = w.node
-    axis, rank = node.attributes.get("axis", -1), node.rank(0)
-    if axis != -1 and rank is None:
-        return unknown(node, 0, "the rank")
-    axes = [-1] if axis == -1 or rank is None else list(range(axis % rank, rank))
+    axis = node.attributes.get("axis", -1)
+    axes = [-1] if axis == -1 else list(range(axis % node.known_rank(0), node.known_rank(0)))
     wide = w.Cast(w.x[0], to="float32")
     mean = w.reduce("ReduceMean", w.Mul(wide, wide), axes)
     total = w.Add(mean, node.attributes.get("epsilon", 1e-5))
@@ -80,11 +76,8 @@ def _group(w: Writer, dtype: str, total: Value | None = None) -> Made:
 
 def _skip_group(w: Writer, dtype: str) -> Made | Refusal:
     node = w.node
-    rank = node.rank(3)
-    if rank is None:
-        return unknown(node, 3, "the rank")
     row = [1, 1, -1] if node.attributes.get("channels_last", 1) else [-1, 1, 1]
-    skip = w.Reshape(w.x[3], shape=[0, *row]) if rank == 2 else w.x[3]
+    skip = w.Reshape(w.x[3], shape=[0, *row]) if node.known_rank(3) == 2 else w.x[3]
     total = _sum(w, w.x[0], skip, w.Reshape(w.x[4], shape=[1, *row]) if node.input(4) else None)
     return _group(w, dtype, total)
 
@@ -102,8 +95,6 @@ def contrib_norm_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's fused normalisations become those of ONNX."""
     kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     dtype = node.dtype(0) or float_type(node)
-    if dtype is None:
-        return unknown_type(node)
     # TensorRT imports it but for outputs of training.
     if kind == "com.microsoft::SkipSimplifiedLayerNormalization":
         return _statistics(node)

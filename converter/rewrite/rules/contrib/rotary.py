@@ -13,7 +13,7 @@ from __future__ import annotations
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import counted, heads, length, too_old
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type
 from trtsmith.importers.builder import TO_END
 
 
@@ -65,13 +65,14 @@ def contrib_rotary_rule(node: NodeView) -> Replacement | Refusal | None:
     rank, half = node.rank(0), (node.shape(2) or (None, None))[-1]
     fault = too_old(node)
     if rank is None or node.rank(1) is None or half is None:
-        return unknown(node, 0 if rank is None else 1 if half else 2, "the rank" if half else "the last size")
+        return node.unknown(0 if rank is None else 1 if half else 2, "the rank" if half else "the last size")
     if node.attributes.get("is_packed_batching"):
         return Refusal(
             "is_packed_batching = 1", "batches with padding", "export the model without packed batches"
         )
-    if fault is not None or float_type(node) is None:
-        return fault or unknown_type(node)
+    if fault is not None:
+        return fault
+    float_type(node)  # or it is refused
     if node.attributes.get("scale", 1.0) != 1.0:
         fix = "multiply the result instead"
         return Refusal(f"scale = {node.attributes['scale']}", "scale = 1", fix)

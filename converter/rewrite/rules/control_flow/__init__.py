@@ -12,6 +12,7 @@ from trtsmith.converter.rewrite.rules.control_flow.loops import loops_rule, scan
 from trtsmith.converter.rewrite.rules.control_flow.pasted_images import pasted_images_rule
 from trtsmith.converter.rewrite.rules.control_flow.repeated_slices import repeated_slices_rule
 from trtsmith.converter.rewrite.rules.control_flow.resized_maps import resized_maps_rule
+from trtsmith.converter.rewrite.rules.control_flow.uneven_branches import uneven_branches_rule
 
 RULES: tuple[NodeRule, ...] = (
     constant_if_rule,
@@ -24,4 +25,5 @@ RULES: tuple[NodeRule, ...] = (
     resized_maps_rule,
     loops_rule,
     scans_rule,
+    uneven_branches_rule,
 )

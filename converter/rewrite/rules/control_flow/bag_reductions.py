@@ -44,21 +44,25 @@ class _BagReader(BodyReader):
 
     w:        writes the rows of all bags, of which a run has a slice.
     count:    the number of runs.
+    elem:     element type of the rows.
     guarded:  whether an empty bag has zeros.
     counted:  a tensor with as many rows as the divisor of the last bag's mean counts; "": it ends as others do.
     last_end: where the last bag ends; "": the same.
+    places:   the value of the body that lists the rows of a bag without the padding; "" if there is no padding.
+    kept:     which of all rows are no padding, bool[rows]; None if there is no padding.
     """
 
-    def __init__(self, w: Writer, loop: NodeView, values: LoopValues, count: str) -> None:
+    def __init__(self, w: Writer, loop: NodeView, values: LoopValues, count: str | int) -> None:
         super().__init__(values)
         self.w = w
         self._loop = loop
         self._count = count
         self.start: _Offset | None = None
         self.end: _Offset | None = None
-        self.kind = ""
+        self.kind, self.elem = "", 0
         self.keepdims = self.guarded = False
-        self.counted = self.last_end = ""
+        self.counted = self.last_end = self.places = ""
+        self.kept: Value | None = None
         self._steps = 0
 
     def read(self, row: str) -> tuple[Value, int]:
@@ -84,22 +88,62 @@ class _BagReader(BodyReader):
     def _of_full_bag(self, node: onnx.NodeProto) -> onnx.NodeProto:
         """What makes the row of a bag that is not empty; an empty one has zeros."""
         graphs = {a.name: a.g for a in node.attribute}
-        empty, test = graphs["then_branch"], self._made(node.input[0], "Equal")
+        empty, (first, second) = graphs["then_branch"], self._made(node.input[0], "Equal").input
         name = empty.output[0].name
         zeros = [onnx.numpy_helper.to_array(t) for t in empty.initializer if t.name == name]
         zeros += [
             onnx.numpy_helper.to_array(a.t) for one in empty.node for a in one.attribute if name in one.output
         ]
         self._hold(len(zeros) == 1 and not zeros[0].any())
-        self.start, self.end = (self._offset(operand) for operand in test.input)
+        size = self._made(first)
+        if size.op_type == "Size":
+            self._hold(not any(self._numbers(second)))
+            self._read_places(size.input[0])
+        else:
+            self.start, self.end = self._offset(first), self._offset(second)
         return self._entered(graphs["else_branch"])
+
+    def _read_places(self, name: str) -> None:
+        """Of a Loop from the start of the bag to its end, which collects the numbers of the rows that are no padding."""
+        w, loop = self.w, self._made(name, "Loop")
+        trips, test, nothing, first = loop.input
+        start, end = self._made(test, "Less").input
+        self._hold(loop.output[0] == name and not trips and first == start and not self._numbers(nothing))
+        self.places, self.start, self.end = name, self._offset(start), self._offset(end)
+        (body,) = (a.g for a in loop.attribute)
+        _, _, so_far, place = (value.name for value in body.input)
+        chosen = self._entered(body, 1)
+        more, _, after = (value.name for value in body.output)
+        self._hold(list(self._made(more, "Less").input) == [after, end] and self._is_next(after, place))
+        longer, same = self._branches(chosen)
+        self._hold((longer.op_type, same.op_type, list(same.input)) == ("Concat", "Identity", [so_far]))
+        self._hold(longer.input[0] == so_far and len(longer.input) == 2)
+        self._hold(self._made(longer.input[1], "Reshape", "Unsqueeze").input[0] == place)
+        wrapped, padding = self._made(self._made(chosen.input[0], "Not").input[0], "Equal").input
+        above, index = self._branches(self._made(wrapped, "If"))
+        below, zero = self._made(self._made(wrapped).input[0], "Less").input
+        self._hold((above.op_type, index.op_type, list(index.input)) == ("Add", "Identity", [below]))
+        self._hold(above.input[0] == below and not any(self._numbers(zero)))
+        indices, at = self._made(below, "Gather").input
+        self._hold(at == place)
+        number = w.Cast(w.value(self._outer(indices)), to="int64")
+        number = w.Where(w.Less(number, 0), w.Add(number, self._numbers(above.input[1])), number)
+        self.kept = w.Not(w.Equal(number, self._numbers(padding)))
+
+    def _is_next(self, name: str, place: str) -> bool:
+        maker = self._made(name, "Add")
+        return maker.input[0] == place and self._numbers(maker.input[1]) == [1]
+
+    def _branches(self, node: onnx.NodeProto) -> tuple[onnx.NodeProto, onnx.NodeProto]:
+        """What makes the output of an If, where its condition holds and where not."""
+        graphs = {a.name: a.g for a in self._of_kind(node, "If").attribute}
+        return self._entered(graphs["then_branch"]), self._entered(graphs["else_branch"])
 
     def _mean(self, node: onnx.NodeProto) -> onnx.NodeProto:
         """The mean of a bag. That of the last one is its sum by the number of indices behind its start, if there are any."""
         last, mean = self._of_last_run(node)
-        self._hold((last.op_type, mean.op_type) == ("If", "ReduceMean"))
-        graphs = {a.name: a.g for a in last.attribute}
-        quotient, plain = (self._entered(graphs[name]) for name in ("then_branch", "else_branch"))
+        self._hold(mean.op_type == "ReduceMean")
+        quotient, plain = self._branches(last)
         self._hold((quotient.op_type, plain.op_type) == ("Div", "Identity"))
         positive, divisor = self._made(last.input[0], "Greater"), self._made(quotient.input[1], "Cast")
         count, total = self._made(divisor.input[0], "Sub"), self._made(plain.input[0], "ReduceSum")
@@ -114,20 +158,20 @@ class _BagReader(BodyReader):
 
     def _of_last_run(self, node: onnx.NodeProto) -> tuple[onnx.NodeProto, onnx.NodeProto]:
         """What an If makes in the last run, and in the others."""
-        graphs = {a.name: a.g for a in node.attribute}
-        made = [self._entered(graphs[name]) for name in ("then_branch", "else_branch")]
+        made = self._branches(node)
         run, last = self._made(node.input[0], "Equal").input
         found = self._values.of(last)
-        ends = found is not None and (found.base, found.step, found.offset) == (self._count, 0, -1)
+        base, first = (self._count, 0) if isinstance(self._count, str) else ("", self._count)
+        ends = found is not None and (found.base, found.step, found.offset) == (base, 0, first - 1)
         self._hold(ends and self._shift(run) == 0)
-        return made[0], made[1]
+        return made
 
-    def _entered(self, graph: onnx.GraphProto) -> onnx.NodeProto:
-        """What makes the output of a branch, whose nodes are read from now on."""
+    def _entered(self, graph: onnx.GraphProto, output: int = 0) -> onnx.NodeProto:
+        """What makes an output of a graph in the body, whose nodes are read from now on."""
         makers = {name: node for node in graph.node for name in node.output}
         self._hold(self._values.makers.keys().isdisjoint(makers))
         self._values.makers.update(makers)
-        return self._made(graph.output[0].name)
+        return self._made(graph.output[output].name)
 
     def _whole(self, name: str) -> tuple[Value, int]:
         """The rows of all runs, where this value has those of one; and their rank."""
@@ -145,8 +189,12 @@ class _BagReader(BodyReader):
             return self._sliced(others)
         if maker.op_type == "Gather":
             self._hold(not any(a.i for a in maker.attribute if a.name == "axis"))
-            table, (index, rank) = self._outer(maker.input[0]), self._whole(maker.input[1])
-            return w.Gather(w.value(table), index, axis=0), self._rank(table) + rank - 1
+            if maker.input[1] == self.places:
+                data, rank = self._rows(maker.input[0])
+                return w.Slice(data, [0], w.Shape(self.kept), [0]), rank
+            index, rank = self._whole(maker.input[1])
+            table, more = self._rows(maker.input[0])
+            return w.Gather(table, index, axis=0), more + rank - 1
         if maker.op_type == "Mul":
             (a, first), (b, second) = (self._whole(operand) for operand in maker.input)
             return w.Mul(a, b), max(first, second)
@@ -161,7 +209,12 @@ class _BagReader(BodyReader):
         self._hold(axes in ([], [0]) and steps in ([], [1]))
         self._hold((self.start or ends[0], self.end or ends[1]) == ends)
         self.start, self.end = ends
-        return self.w.value(self._outer(data)), self._rank(data)
+        return self._rows(data)
+
+    def _rows(self, name: str) -> tuple[Value, int]:
+        """A tensor from outside of the Loop, and its rank. Its elements are those of the result: it is read last."""
+        self.elem = self._type(name).elem_type
+        return self.w.value(self._outer(name)), self._rank(name)
 
     def _offset(self, name: str) -> _Offset:
         maker = self._made(name)
@@ -190,10 +243,13 @@ class _BagReader(BodyReader):
         return name
 
     def _rank(self, name: str) -> int:
+        return len(self._type(name).shape.dim)
+
+    def _type(self, name: str) -> onnx.TypeProto.Tensor:
         type_ = self._loop.type_of(name)
         if type_ is None or not type_.tensor_type.HasField("shape"):
             raise OtherLoopError
-        return len(type_.tensor_type.shape.dim)
+        return type_.tensor_type
 
 
 @node_rule("bag-reductions", "ConcatFromSequence", "Loop")
@@ -209,64 +265,74 @@ def bag_reductions_rule(node: NodeView) -> Replacement | None:
         rows, rank = reader.read(row)
     except (OtherLoopError, ValueError):  # a ValueError where there are fewer operands than that
         return None
-    type_ = node.type_of(node.output(0))
     joined = node is not loop  # of rows that keep a dimension for their bag
-    if type_ is None or not type_.tensor_type.elem_type or reader.keepdims != joined:
-        return None
-    return _written(reader, rows, rank, count, type_.tensor_type.elem_type)
+    return _written(reader, rows, rank, count) if reader.keepdims == joined else None
 
 
-def _collected(node: NodeView, loop: NodeView, values: LoopValues) -> tuple[str, str]:
+def _collected(node: NodeView, loop: NodeView, values: LoopValues) -> tuple[str, str | int]:
     """The row of a run, and the number of runs, of a Loop that collects the rows."""
     if len(loop.inputs) > 2 or len(loop.outputs) != 1 or not every_run(values) or loop.opset < 13:
         raise OtherLoopError
     return values.body.output[1].name, loop.input(0)
 
 
-def _joined(node: NodeView, loop: NodeView, values: LoopValues) -> tuple[str, str]:
+def _joined(node: NodeView, loop: NodeView, values: LoopValues) -> tuple[str, str | int]:
     """The same of a Loop that inserts rows, of one bag each, into a sequence."""
-    count = read_condition(values, loop.constant(0)).first  # false first in the last run
+    condition = read_condition(values, loop.constant(0))
+    runs = condition.first  # of the last run, which is the first that makes it false
     at = loop.outputs.index(node.input(0))
     state, row = values.makers[values.body.output[at + 1].name].input
     empty = loop.producer_of(values.initial[state]) if state in values.initial else None
-    if not isinstance(count, Count) or (count.minus, count.offset, count.step) != ("", -1, 1):
+    if not condition.exact or not (
+        isinstance(runs, int)
+        or (isinstance(runs, Count) and (runs.minus, runs.offset, runs.step) == ("", -1, 1))
+    ):
         raise OtherLoopError
+    count = runs + 1 if isinstance(runs, int) else runs.plus
     start, first = loop.constant(1), loop.producer(1)
-    starts = start.all() if start is not None else first is not None and _has_runs(loop, first, count.plus)
+    starts = start.all() if start is not None else first is not None and _has_runs(loop, first, count)
     if loop.input(0) or not starts or empty is None or empty.op_type != "SequenceEmpty" or loop.opset < 13:
         raise OtherLoopError
     if node.attributes.get("axis") != 0 or node.attributes.get("new_axis", 0) or values.keeps(state):
         raise OtherLoopError
-    return row, count.plus
+    return row, count
 
 
-def _has_runs(loop: NodeView, condition: onnx.NodeProto, count: str) -> bool:
+def _has_runs(loop: NodeView, condition: onnx.NodeProto, count: str | int) -> bool:
     """Whether a condition says that there are runs."""
     zero = loop.constant_of(condition.input[0]) if condition.op_type == "Less" else None
     return zero is not None and not zero.any() and condition.input[1] == count
 
 
-def _written(reader: _BagReader, rows: Value, rank: int, count: str, elem: int) -> Replacement:
+def _written(reader: _BagReader, rows: Value, rank: int, count: str | int) -> Replacement:
     w = reader.w
     assert reader.start is not None and reader.end is not None
-    bags = w.Reshape(w.Cast(w.value(count), to=onnx.TensorProto.INT64), shape=[1])
+    bags = (
+        w.constant([count])
+        if isinstance(count, int)
+        else w.Reshape(w.Cast(w.value(count), to="int64"), shape=[1])
+    )
     start, end = reader.start.all(w, bags), reader.end.all(w, bags)
     is_last = w.Equal(w.Unsqueeze(w.arange(bags), axes=[1]), w.Sub(bags, [1]))
     until = w.Where(is_last, w.value(reader.last_end), end) if reader.last_end else end
     place = w.Unsqueeze(w.arange(w.size(rows, 0)), axes=[0])
-    inside = w.unsqueeze(w.And(w.Not(w.Less(place, start)), w.Less(place, until)), list(range(2, rank + 1)))
-    neutral = w.Cast(w.constant(_NEUTRAL[reader.kind]), to=elem)
-    kept = w.Where(inside, w.Unsqueeze(rows, axes=[0]), neutral)
+    inside = w.And(w.Not(w.Less(place, start)), w.Less(place, until))
+    size = w.Sub(end, start)
+    if reader.counted:
+        size = w.Where(is_last, w.Sub(w.size(w.value(reader.counted), 0), start), size)
+    if reader.kept is not None:
+        inside = w.And(inside, w.Unsqueeze(reader.kept, axes=[0]))
+        size = w.reduce("ReduceSum", w.Cast(inside, to="int64"), [1])
+    neutral = w.Cast(w.constant(_NEUTRAL[reader.kind]), to=reader.elem)
+    kept = w.Where(w.unsqueeze(inside, list(range(2, rank + 1))), w.Unsqueeze(rows, axes=[0]), neutral)
     kind = "ReduceSum" if reader.kind == "ReduceMean" else reader.kind
     result = w.reduce(kind, kept, [1], keepdims=False)
     more = list(range(2, rank))
     if reader.kind == "ReduceMean":
-        behind = w.Where(is_last, w.size(w.value(reader.counted), 0), end) if reader.counted else end
-        size = w.Sub(behind, start)
         result = w.Div(
-            result, w.Cast(w.unsqueeze(w.Max(size, [1]) if reader.guarded else size, more), to=elem)
+            result, w.Cast(w.unsqueeze(w.Max(size, [1]) if reader.guarded else size, more), to=reader.elem)
         )
     elif reader.guarded:
-        zero = w.Cast(w.constant(0.0), to=elem)
-        result = w.Where(w.unsqueeze(w.Equal(start, end), more), zero, result)
+        zero = w.Cast(w.constant(0.0), to=reader.elem)
+        result = w.Where(w.unsqueeze(w.Equal(size, [0]), more), zero, result)
     return Replacement(w.finish(result), "all bags at once")

@@ -16,7 +16,7 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 def col2im_rule(node: NodeView) -> Replacement | Refusal | None:
     """Col2Im becomes a sum of shifted copies."""
     image, block = node.constant(1), node.constant(2)
-    shape = node.shape(0)
+    shape = node.known_shape(0)
     if image is None or block is None:
         name = node.input(1 if image is None else 2)
         return Refusal(
@@ -24,12 +24,8 @@ def col2im_rule(node: NodeView) -> Replacement | Refusal | None:
             "a constant",
             f"freeze it: --freeze {quote(name)}=VALUES",
         )
-    if shape is None or shape[1] is None:
-        return Refusal(
-            f"the number of channels of {node.input(0)!r} is unknown",
-            "a fixed second dimension",
-            "give the input's shape, or run onnx.shape_inference on the model",
-        )
+    if shape[1] is None:
+        return node.unknown(0, "the second size")
     count = len(block)
     dilations = node.attributes.get("dilations") or [1] * count
     strides = node.attributes.get("strides") or [1] * count

@@ -13,13 +13,7 @@ def dynamic_eye_rule(node: NodeView) -> Replacement | Refusal | None:
     shape = node.shape(0)
     if shape is not None and None not in shape:
         return None
-    wanted = node.attributes.get("dtype") or NUMBERS.get(node.dtype(0) or "")
-    if not wanted:
-        return Refusal(
-            f"the element type of {node.input(0)!r} is unknown",
-            "a dtype attribute, or a tensor of known type",
-            "run onnx.shape_inference on the model, so that types are known",
-        )
+    wanted = node.attributes.get("dtype") or NUMBERS[node.known_dtype(0)]
     w = Writer(node)
     sizes = w.Shape(w.x[0])
     height, width = (w.Gather(sizes, axis, axis=0) for axis in (0, 1))

@@ -30,13 +30,7 @@ def integer_products_rule(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     if node.op_type == "Relu":
         return Replacement(w.finish(w.Max(w.x[0], np.array(0, dtype))), "Max with 0")
-    left, right = node.rank(0), node.rank(1)
-    if left is None or right is None:
-        return Refusal(
-            f"the rank of {node.input(0)!r} or {node.input(1)!r} is unknown",
-            "integer matrices of known rank",
-            "run onnx.shape_inference on the model, or export it with shapes",
-        )
+    left, right = node.known_rank(0), node.known_rank(1)
     size = _products(node)
     if size > LARGEST:
         return Refusal(

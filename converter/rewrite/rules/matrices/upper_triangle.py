@@ -31,13 +31,7 @@ def upper_triangle_rule(node: NodeView) -> Replacement | Refusal | None:
     """Trilu of an upper triangle, of which TensorRT gives the lower one."""
     if not node.attributes.get("upper", 1):
         return None
-    shape, dtype = node.shape(0), node.dtype(0)
-    if shape is None or dtype is None:
-        return Refusal(
-            f"the {'rank' if shape is None else 'element type'} of {node.input(0)!r}, of which Trilu takes a part",
-            "an input whose type and rank shape inference finds",
-            "run onnx.shape_inference on the model, or give the input's shape",
-        )
+    shape, dtype = node.known_shape(0), node.known_dtype(0)
     w = Writer(node)
     rows, columns = (_numbers(w, shape, axis) for axis in (-2, -1))
     # int64[rows, 1] plus k: what lies left of it is below the diagonal

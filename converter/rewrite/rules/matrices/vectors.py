@@ -1,7 +1,7 @@
 """Gives vectors a dimension of one where TensorRT wants a matrix, and takes it away again.
 
 TensorRT-RTX 1.7.1 refuses ArgMax, ArgMin, Hardmax, LogSoftmax and Softmax of a vector ("at least 2 dimensions are
-required"), and loses a dimension in the product of a vector with a stack of matrices.
+required"), builds no product of two empty vectors, and loses a dimension in that of a vector with a stack of matrices.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ def vectors_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _product(node: NodeView) -> Replacement | None:
-    right = node.rank(1)
+    right, w = node.rank(1), Writer(node)
+    if right == 1 and node.shape(0) == (0,):
+        total = w.reduce("ReduceSum", w.Mul(*w.x), [0], keepdims=False)
+        return Replacement(w.finish(total), "a sum of no products")
     if right is None or right < 3:
         return None
-    w = Writer(node)
     return Replacement(
         w.finish(w.Squeeze(w.MatMul(w.Unsqueeze(w.x[0], axes=[0]), w.x[1]), axes=[right - 2])),
         "the vector as a matrix of one row",

@@ -162,12 +162,12 @@ def functions_rule(node: NodeView) -> Replacement | Refusal | None:
         return None
     nodes = body_nodes(node)
     if nodes is None:
-        unknown = [str(i) for i, name in enumerate(node.inputs) if name and node.dtype(i) is None]
+        for index in (i for i, name in enumerate(node.inputs) if name):
+            node.known_dtype(index)
         return Refusal(
-            f"ONNX has no function body for {kind} in opset {node.opset} with these inputs"
-            + (f": the type of input {', '.join(unknown)} is unknown" if unknown else ""),
-            "inputs of known types, and an opset in which the operator is defined by a function",
-            "run onnx.shape_inference on the model, or export it with a newer opset",
+            f"ONNX has no function body for {kind} in opset {node.opset} with these inputs",
+            "an opset in which the operator is defined by a function",
+            "export the model with a newer opset",
         )
     return Replacement(_repaired(nodes, node), f"{node.op_type} by ONNX's own definition")
 

@@ -13,15 +13,10 @@ _NATIVE_SIZES = range(1, 16, 2)
 @node_rule("lrn", "LRN")
 def lrn_rule(node: NodeView) -> Replacement | Refusal | None:
     """LRN with windows that TensorRT has not."""
-    size, rank, dtype = int(node.attributes["size"]), node.rank(0), node.dtype(0)
-    if size in _NATIVE_SIZES and (rank is None or rank >= 4):
+    size = int(node.attributes["size"])
+    if size in _NATIVE_SIZES and (node.rank(0) or 4) >= 4:
         return None
-    if rank is None or dtype is None:
-        return Refusal(
-            f"the type or rank of {node.input(0)!r} is unknown",
-            "an input whose type and rank shape inference finds",
-            "run onnx.shape_inference on the model, or give the input's shape",
-        )
+    rank, dtype = node.known_rank(0), node.known_dtype(0)
     w = Writer(node)
     work = "float32" if dtype in ("float16", "bfloat16") else dtype
     x = w.Cast(w.x[0], to=work) if work != dtype else w.x[0]

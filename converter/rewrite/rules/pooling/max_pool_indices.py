@@ -29,13 +29,7 @@ def max_pool_indices_rule(node: NodeView) -> Replacement | Refusal | None:
         return Replacement(
             w.finish(w.MaxPool(w.x[0], **given)), "MaxPool without the indices that nobody reads"
         )
-    dtype, rank = node.dtype(0), node.rank(0)
-    if dtype is None or rank is None:
-        return Refusal(
-            f"the type or rank of {node.input(0)!r} is unknown",
-            "an input whose type and rank shape inference finds",
-            "run onnx.shape_inference on the model, or give the input's shape",
-        )
+    dtype, rank = node.known_dtype(0), node.known_rank(0)
     known = None not in (node.shape(0) or ())
     if node.opset < (9 if known else 11):
         return Refusal(

@@ -21,13 +21,9 @@ _OPEN = (
 def max_unpool_rule(node: NodeView) -> Replacement | Refusal | None:
     """MaxUnpool becomes a scatter into zeros."""
     kernel = node.attributes.get("kernel_shape")
-    dtype = node.dtype(0)
-    if not kernel or dtype is None:
-        return Refusal(
-            f"the element type of {node.input(0)!r} is unknown" if kernel else "no kernel_shape",
-            "an input of known type, and a kernel_shape",
-            "run onnx.shape_inference on the model",
-        )
+    if not kernel:
+        return Refusal("no kernel_shape", "a kernel_shape", "correct the node where the model is exported")
+    dtype = node.known_dtype(0)
     rank = len(kernel) + 2
     if node.input(2) and node.opset < 11:
         return Refusal(

@@ -134,24 +134,14 @@ def _without_ceil(node: NodeView) -> Replacement | None:
     )
 
 
-def _unknown(node: NodeView) -> Refusal:
-    return Refusal(
-        f"the {'element type' if node.dtype(0) is None else 'rank'} of {node.input(0)!r} is unknown",
-        "an input whose type and rank shape inference finds",
-        "run onnx.shape_inference on the model, or give the input's shape",
-    )
-
-
 def _max(node: NodeView) -> Replacement | Refusal | None:
     if node.used(1):
         return None  # another rule's
-    dtype, rank = node.dtype(0), node.rank(0)
+    dtype = node.dtype(0)
     refused = _dilated(node) or _volumetric(node) or not _fits(node)
     whole = dtype in _INTEGERS or (dtype == "int8" and refused)
     if not refused and not whole:
         return _without_ceil(node)
-    if dtype is None or rank is None:
-        return _unknown(node)
     w = Writer(node)
     if whole:
         # Whole numbers up to 255 are exact in float32, and so is the larger of two.
@@ -161,7 +151,7 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
             "MaxPool of integers in float32, exact for them",
         )
     wins = unrefused(windows(node))
-    data = padded(w, w.x[0], wins, rank, float("-inf"), dtype)
+    data = padded(w, w.x[0], wins, node.known_rank(0), float("-inf"), node.known_dtype(0))
     data = pooled(w, data, wins, lambda parts: w.Max(*parts))
     return Replacement(
         w.finish(clipped(w, data, w.x[0], wins)), "MaxPool as the maximum of strided slices", _told(node)
@@ -187,9 +177,7 @@ def _lp(node: NodeView) -> Replacement | Refusal | None:
 
 def _summed(node: NodeView, what: str) -> Replacement | Refusal:
     """Sums in float32, as runtimes have them for narrower types."""
-    dtype, rank = node.dtype(0), node.rank(0)
-    if dtype is None or rank is None:
-        return _unknown(node)
+    dtype, rank = node.known_dtype(0), node.known_rank(0)
     wins = unrefused(windows(node))
     w = Writer(node)
     narrow = dtype in ("float16", "bfloat16")

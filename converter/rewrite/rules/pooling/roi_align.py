@@ -25,17 +25,10 @@ def roi_align_rule(node: NodeView) -> Replacement | Refusal | None:
     if samples > MOST_SAMPLES:
         shown, wanted = f"sampling_ratio = {samples}", f"at most {MOST_SAMPLES}"
         return Refusal(shown, wanted, "export the model with fewer samples")
-    dtype = node.dtype(0)
-    if dtype is None or node.dtype(1) is None:
-        name = node.input(0 if dtype is None else 1)
-        return Refusal(
-            f"the element type of {name!r} is unknown",
-            "an input of known type",
-            "run onnx.shape_inference on the model",
-        )
+    dtype = node.known_dtype(0)
     w = Writer(node)
     # 16 bits would move the boxes by pixels.
-    x, boxes = (w.x[i] if node.dtype(i) == "float32" else w.Cast(w.x[i], to="float32") for i in (0, 1))
+    x, boxes = (w.x[i] if node.known_dtype(i) == "float32" else w.Cast(w.x[i], to="float32") for i in (0, 1))
     images = w.Reshape(w.Cast(w.x[2], to="float32"), shape=[-1, 1])
     same = ("output_height", "output_width", "spatial_scale", "sampling_ratio")
     fields = {

@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Repla
 from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
-from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
+from trtsmith.converter.rewrite.rules.quantized.operands import operand, require_8_bits
 from trtsmith.converter.rewrite.rules.quantized.requantize import requantized, with_bias
 
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -68,16 +68,8 @@ def _by_channel(w: Writer, index: int, rank: int) -> Value:
 
 def _integer_conv(w: Writer, x: int, weights: int, x_zero: int, w_zero: int) -> Sum | Refusal:
     node = w.node
-    rank = node.rank(weights)
-    unknown = untyped(node, (x, x_zero), (weights, w_zero))
-    if unknown or rank is None:
-        return Refusal(
-            f"the types of {', '.join(map(repr, unknown))} are not known to be of 8 bits"
-            if unknown
-            else "the rank of the weights is not known",
-            "int8 or uint8 data, and weights of known rank",
-            "run onnx.shape_inference on the model",
-        )
+    require_8_bits(node, (x, x_zero), (weights, w_zero))
+    rank = node.known_rank(weights)
     zero = node.constant(w_zero) if node.input(w_zero) else None
     channels = (node.rank(w_zero) if zero is None else zero.ndim) == 1 and (zero is None or zero.size != 1)
     left = operand(w, x, x_zero)

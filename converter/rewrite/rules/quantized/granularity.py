@@ -43,22 +43,14 @@ def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | 
     constant = node.constant(scale)
     shape = constant.shape if constant is not None else node.shape(scale)
     if shape is None:
-        return Refusal(
-            f"the shape of the scale ({node.input(scale)!r}) is not known",
-            "a scale whose rank is known",
-            "run onnx.shape_inference on the model, or make the scale a constant",
-        )
+        return node.unknown(scale, "the rank")
     block = int(node.attributes.get("block_size") or 0)
     if not block and (not shape or (len(shape) == 1 and shape[0] == 1)):
         return Granularity("tensor")
     dims = node.shape(data)
     axis = int(node.attributes.get("axis", 1))
     if dims is None:
-        return Refusal(
-            f"the rank of {node.input(data)!r} is not known, and its scale is for axis {axis}",
-            "data whose rank is known",
-            "run onnx.shape_inference on the model",
-        )
+        return node.unknown(data, "the rank")
     if not -len(dims) <= axis < len(dims) or len(shape) != (len(dims) if block else 1):
         return Refusal(
             f"the scale has shape {list(shape)}, the data rank {len(dims)}, for axis {axis} and blocks of {block}",

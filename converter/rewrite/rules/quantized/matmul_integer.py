@@ -15,7 +15,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Repla
 from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
-from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
+from trtsmith.converter.rewrite.rules.quantized.operands import operand, require_8_bits
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
 
 
@@ -25,21 +25,13 @@ def integer_matmul(w: Writer, a: int, b: int, a_zero: int, b_zero: int) -> Sum |
     A vector as A's zero point is for its rows, as B's for its columns; others broadcast.
     """
     node = w.node
-    rank_a, rank_b = node.rank(a), node.rank(b)
     zero_a = node.constant(a_zero) if node.input(a_zero) else None
     vector = (node.rank(a_zero) if zero_a is None else zero_a.ndim) == 1
-    rows = vector and rank_a != 1
-    unknown = untyped(node, (a, a_zero), (b, b_zero))
-    if unknown or not rank_b or (vector and not rank_a):
-        types = f"the type of {', '.join(map(repr, unknown))} is not known to be one of 8 bits"
-        return Refusal(
-            types if unknown else "the rank of an operand is not known",
-            "matrices of int8 or uint8 whose ranks are known",
-            "run onnx.shape_inference on the model",
-        )
+    require_8_bits(node, (a, a_zero), (b, b_zero))
+    rows = vector and node.known_rank(a) != 1
     left = operand(w, a, a_zero, [1] if rows else [], lambda zeros: zeros.reshape(-1, 1) if rows else zeros)
     right = operand(w, b, b_zero)
-    result = exact_sum(w, left, right, _reduction(node, a, b, rank_b))
+    result = exact_sum(w, left, right, _reduction(node, a, b, node.known_rank(b)))
     assert result is not None  # a unit of one term always fits
     return result
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 
@@ -75,8 +76,13 @@ def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:
     return node.dtype(data) or node.dtype(zero_point)
 
 
-def untyped(node: NodeView, *pairs: tuple[int, int]) -> list[str]:
-    """The inputs (data, zero point) whose element type is unknown or not of 8 bits."""
-    return [
-        node.input(data) for data, zero in pairs if narrow_type(node, data, zero) not in ("int8", "uint8")
-    ]
+def require_8_bits(node: NodeView, *pairs: tuple[int, int]) -> None:
+    """Raises RefusedError unless each of the inputs (data, zero point) is int8 or uint8."""
+    for data, zero in pairs:
+        dtype = narrow_type(node, data, zero) or node.known_dtype(data)
+        if dtype not in ("int8", "uint8"):
+            raise RefusedError(
+                f"the element type of {node.input(data)!r} is {dtype}",
+                "int8 or uint8",
+                "correct the node where the model is exported",
+            )

@@ -68,11 +68,7 @@ def channels_first(compute: Compute) -> Compute:
     def computed(w: Writer, values: list[Value]) -> Value | Refusal:
         if not w.node.attributes.get("channels_last"):
             return compute(w, values)
-        rank = w.node.rank(0)
-        if rank is None:
-            return Refusal(
-                "the rank of the data is not known", "data of known rank", "run onnx.shape_inference"
-            )
+        rank = w.node.known_rank(0)
         to_first, to_last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
         done = unrefused(compute(w, [w.Transpose(values[0], perm=to_first)]))
         return w.Transpose(done, perm=to_last)
@@ -83,9 +79,7 @@ def channels_first(compute: Compute) -> Compute:
 def softmax(w: Writer, values: list[Value]) -> Value | Refusal:
     """`opset` says which Softmax: before 13 it is over all axes from `axis` on."""
     node = w.node
-    rank, axis = node.rank(0), int(node.attributes.get("axis", -1))
-    if rank is None:
-        return Refusal("the rank of the data is not known", "data of known rank", "run onnx.shape_inference")
+    rank, axis = node.known_rank(0), int(node.attributes.get("axis", -1))
     axis %= max(rank, 1)
     whole = int(node.attributes.get("opset", 13)) < 13
     if whole and axis == rank - 1:

@@ -35,7 +35,7 @@ def quantize_linear_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"it quantizes to {target or 'a type that is not known'}",
             "one of " + ", ".join((*RANGES, *sorted(LOW_FLOATS))),
-            "run onnx.shape_inference on the model, or give the node a zero point of a known type",
+            "give the node a zero point of one of these types",
         )
     numerics = ""
     if node.dtype(0) == "int32" and "float32" in (_precision(node), "float32"):

@@ -18,13 +18,7 @@ def batch_statistics_rule(node: NodeView) -> Replacement | Refusal | None:
         training = len([name for name in node.outputs if name]) > 1
     if node.version < 7 or not (elementwise or training):
         return None
-    rank, dtype = node.rank(0), node.dtype(0)
-    if rank is None or dtype is None:
-        return Refusal(
-            f"the type or rank of {node.input(0)!r} is unknown",
-            "an input whose type and rank shape inference finds",
-            "run onnx.shape_inference on the model, or give the input's shape",
-        )
+    rank, dtype = node.known_rank(0), node.known_dtype(0)
     if elementwise and training:
         return Refusal(
             "training mode with spatial = 0", "spatial = 1", "export the model with opset 9 or later"

@@ -18,20 +18,14 @@ from trtsmith.importers.builder import TO_END
 @node_rule("cumulative-product", "CumProd")
 def cumulative_product_rule(node: NodeView) -> Replacement | Refusal | None:
     """CumProd by products of doubled width, or a Scan."""
-    rank, axis = node.rank(0), node.constant(1)
+    axis = node.constant(1)
     if axis is None or axis.size != 1:
         return Refusal(
             f"the axis ({node.input(1)!r}) is computed at run time, or has not one number",
             "a constant axis",
             f"freeze it: --freeze {quote(node.input(1))}=VALUE",
         )
-    dtype = node.dtype(0)
-    if not rank or dtype is None:
-        return Refusal(
-            f"the rank or type of {node.input(0)!r} is unknown",
-            "a tensor of known rank and type",
-            "run onnx.shape_inference on the model, or export it with shapes",
-        )
+    dtype, rank = node.known_dtype(0), node.known_rank(0)
     at = int(axis.reshape(-1)[0]) % rank
     reverse, exclusive = (bool(node.attributes.get(name)) for name in ("reverse", "exclusive"))
     size = (node.shape(0) or ())[at]

@@ -15,16 +15,10 @@ def layer_statistics_rule(node: NodeView) -> Replacement | Refusal | None:
     """LayerNormalization whose Mean or InvStdDev is used computes them beside it."""
     if not (node.used(1) or node.used(2)):
         return None
-    first, rank, work = int(node.attributes["axis"]), node.rank(0), int(node.attributes["stash_type"])
-    if first >= 0 and rank is None:
-        return Refusal(
-            f"the rank of {node.input(0)!r} is unknown",
-            "an input whose rank shape inference finds, or a negative axis",
-            "run onnx.shape_inference on the model, or give the input's shape",
-        )
+    first, work = int(node.attributes["axis"]), int(node.attributes["stash_type"])
     w = Writer(node)
     x = w.Cast(w.x[0], to=work)
-    axes = list(range(first, 0 if rank is None or first < 0 else rank))
+    axes = list(range(first, 0 if first < 0 else node.known_rank(0)))
     mean = w.reduce("ReduceMean", x, axes)
     centred = w.Sub(x, mean)
     variance = w.reduce("ReduceMean", w.Mul(centred, centred), axes)

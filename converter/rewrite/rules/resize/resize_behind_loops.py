@@ -4,7 +4,8 @@ TensorRT-RTX 1.7.1 has kernels for a Resize of four or five axes, of which the l
 another length; not for cubic interpolation. Any other Resize it writes as operators of its own, and fails where the value
 has sizes that only a run tells, and is made in or behind an LSTM, GRU, RNN, Loop, Scan or If ("insert_point is not in bb").
 Axes of one element in front give it a kernel; else gathers and products take its place, which it builds. Behind an If it
-builds no Resize at all where the branches give other sizes ("shape[3] is negative"), so that they do so there, too.
+builds no Resize at all where the branches give other sizes ("shape[3] is negative", "_Map_base::at"), so that they do so
+there, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.rules.control_flow.uneven_branches import uneven_results
 from trtsmith.converter.rewrite.rules.resize.resize_forms import axis_by_axis
 from trtsmith.converter.rewrite.target import Fault
 
@@ -38,11 +40,15 @@ def resize_behind_loops_rule(node: NodeView) -> Replacement | Refusal | None:
         return None
     more, stretched = _FEWEST - len(shape), len(shape) > 2 and _stretched(node, len(shape) - 3)
     has_kernel = mode != "cubic" and not stretched
-    maker = "" if has_kernel and more in (0, -1) else _loop_ahead(node)
-    if not maker:
+    in_loop = not {"Loop", "Scan"}.isdisjoint(node.inside())
+    maker = None if in_loop else _loop_ahead(node)
+    branches = maker is not None and maker.is_a("If")
+    if has_kernel and more in (0, -1) and not (maker is not None and branches and uneven_results(maker)):
+        return None
+    if maker is None and not in_loop:
         return None
     written = node.op_type == "Resize" and node.opset > 10
-    if has_kernel and more > 0 and not (written and maker == "If"):
+    if has_kernel and more > 0 and not (written and branches):
         return _with_axes_in_front(node, more)
     made = axis_by_axis(node) if written else None
     if not isinstance(made, Replacement):
@@ -73,10 +79,8 @@ def _scales_at(node: NodeView) -> int:
     return 2 if node.op_type == "Resize" and node.opset > 10 else 1
 
 
-def _loop_ahead(node: NodeView) -> str:
-    """The operator in or behind which the data is made, "" for none."""
-    if not {"Loop", "Scan"}.isdisjoint(node.inside()):
-        return "Loop"
+def _loop_ahead(node: NodeView) -> NodeView | None:
+    """What the data is made behind."""
     names, seen = [node.input(0)], set[str]()
     while names:
         name = names.pop()
@@ -84,10 +88,10 @@ def _loop_ahead(node: NodeView) -> str:
         if name in seen or maker is None:
             continue
         if maker.is_a(*_LOOPS):
-            return maker.op_type
+            return maker
         seen.add(name)
         names += maker.inputs
-    return ""
+    return None
 
 
 def _with_axes_in_front(node: NodeView, more: int) -> Replacement:

@@ -59,13 +59,7 @@ def sampling(node: NodeView) -> Sampling:
 
 def stretches(node: NodeView, w: Writer) -> list[Stretch] | Refusal:
     """What happens to each axis that the node names; statements that compute what is not known go to `w`."""
-    shape = node.shape(0)
-    if shape is None:
-        return Refusal(
-            f"the rank of {node.input(0)!r} is unknown",
-            "an input whose rank shape inference finds",
-            "give the input's shape, or run onnx.shape_inference on the model",
-        )
+    shape = node.known_shape(0)
     axes = [a % len(shape) for a in node.attributes.get("axes") or range(len(shape))]
     rois = _rois(node, len(axes))
     if isinstance(rois, Refusal):

@@ -48,7 +48,7 @@ def rewrite_scatter(node: NodeView, *, fits: bool | None) -> Replacement | Refus
     fits: whether no size of the indices is more than the data's; None where that is not known.
     """
     name = node.attributes.get("reduction", "none")
-    rank, dtype = node.rank(0), node.dtype(0)
+    rank = node.rank(0)
     if name == "none" and (fits is not False or not rank):
         return None
     if node.rank(1) not in (None, rank) or node.rank(2) not in (None, rank):
@@ -57,11 +57,12 @@ def rewrite_scatter(node: NodeView, *, fits: bool | None) -> Replacement | Refus
             "tensors of one rank, as ONNX defines ScatterElements",
             "correct the node where the model is exported",
         )
-    if (name != "none" and name not in REDUCTIONS) or not rank or dtype is None:
+    rank, dtype = node.known_rank(0), node.known_dtype(0)
+    if name not in ("none", *REDUCTIONS) or not rank:
         return Refusal(
-            f"reduction {name!r} on a tensor of rank {rank} and type {dtype}",
-            f"one of {', '.join(REDUCTIONS)}, and a known rank and type",
-            "run onnx.shape_inference on the model, or export it with shapes",
+            f"reduction {name!r} on a tensor of rank {rank}",
+            f"one of {', '.join(REDUCTIONS)}, on a tensor of rank 1 or more",
+            "correct the node where the model is exported",
         )
     axis = int(node.attributes.get("axis", 0)) % rank
     unique = name == "none" or _all_differ(node.constant(1), node.shape(0), axis)

@@ -30,13 +30,15 @@ def scatter_nd_rule(node: NodeView) -> Replacement | Refusal | None:
     name = node.attributes.get("reduction", "none")
     if name == "none":
         return None
-    rank, dtype, indices = node.rank(0), node.dtype(0), node.shape(1)
-    depth = indices[-1] if indices else None
-    if name not in REDUCTIONS or not rank or dtype is None or not depth or depth > rank:
+    rank, indices = node.known_rank(0), node.known_shape(1)
+    depth = indices[-1] if indices else 0
+    if depth is None:
+        return node.unknown(1, "the last size")
+    if name not in REDUCTIONS or not 0 < depth <= rank:
         return Refusal(
-            f"reduction {name!r} on a tensor of rank {rank} and type {dtype}, indices of shape {indices}",
-            f"one of {', '.join(REDUCTIONS)}, known rank and type, and indices of a last size known and at most the rank",
-            "run onnx.shape_inference on the model, or export it with shapes",
+            f"reduction {name!r} on a tensor of rank {rank}, indices of shape {list(indices)}",
+            f"one of {', '.join(REDUCTIONS)}, and indices whose last size is at most the rank",
+            "correct the node where the model is exported",
         )
     reduction = REDUCTIONS[name]
     unique = _all_differ(node.constant(1), node.shape(0), depth)
@@ -86,7 +88,7 @@ def _combined(
     parts_equal = w.reduce("ReduceSum", w.Cast(equal, to="int32"), [2], keepdims=False)
     alike = w.Equal(parts_equal, w.number(depth, "int32"))
     same = w.unsqueeze(alike, list(range(2, 2 + inner_rank)))
-    neutral = reduction.neutral(w.node.dtype(0) or "")
+    neutral = reduction.neutral(w.node.known_dtype(0))
     counted = w.Where(same, w.Unsqueeze(updates, axes=[0]), neutral)
     return w.reduce(reduction.over, counted, [1], keepdims=False)
 

@@ -1,12 +1,13 @@
 """Compares with the numbers of an axis where OneHot and Hardmax have a depth that only a run tells.
 
-TensorRT wants the depth as a constant of the build ("Depth input of IOneHotLayer must be a build time constant"), and its
-parser flattens no Hardmax before opset 13 that has several unknown sizes.
+TensorRT wants the depth as a constant of the build ("Depth input of IOneHotLayer must be a build time constant"), its
+parser flattens no Hardmax before opset 13 that has several unknown sizes, and it takes none of no elements ("K of 1 not
+consistent with axis 1 of length 0").
 """
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
@@ -19,7 +20,7 @@ def _varies(node: NodeView) -> bool:
         return False
     flat = node.opset < 13
     axis = _axis(node, len(shape))
-    return shape[axis] is None or (flat and (shape.count(None) > 1 or None in shape[axis:]))
+    return not shape[axis] or (flat and (shape.count(None) > 1 or None in shape[axis:]))
 
 
 def _axis(node: NodeView, rank: int) -> int:
@@ -32,17 +33,11 @@ def _range_opset(node: NodeView) -> int:
 
 
 @node_rule("dynamic-one-hot", "OneHot", opset=_range_opset)
-def dynamic_one_hot_rule(node: NodeView) -> Replacement | Refusal | None:
+def dynamic_one_hot_rule(node: NodeView) -> Replacement | None:
     """OneHot of a depth that varies."""
     if not _varies(node):
         return None
-    rank = node.rank(0)
-    if rank is None:
-        return Refusal(
-            f"the rank of {node.input(0)!r} is unknown, and the depth varies",
-            "indices whose rank shape inference finds",
-            "give the input's shape, or run onnx.shape_inference on the model",
-        )
+    rank = node.known_rank(0)
     w = Writer(node)
     axis = int(node.attributes.get("axis", -1)) % (rank + 1)
     depth = w.Reshape(w.x[1] if node.dtype(1) == "int64" else w.Cast(w.x[1], to="int64"), shape=[1])
@@ -55,13 +50,14 @@ def dynamic_one_hot_rule(node: NodeView) -> Replacement | Refusal | None:
 
 @node_rule("dynamic-hardmax", "Hardmax", opset=_range_opset)
 def dynamic_hardmax_rule(node: NodeView) -> Replacement | None:
-    """Hardmax along an axis whose size varies."""
+    """Hardmax along an axis whose size varies, or is 0."""
     rank, dtype = node.rank(0), node.dtype(0)
     if rank is None or dtype is None or not _varies(node):
         return None
-    axis = _axis(node, rank)
+    w, axis = Writer(node), _axis(node, rank)
+    if (node.shape(0) or ())[axis] == 0:
+        return Replacement(w.finish(w.Identity(w.x[0])), "nothing, as there are no elements")
     flat = node.opset < 13 and axis < rank - 1
-    w = Writer(node)
     data, axis, rank = (w.Flatten(w.x[0], axis=axis), 1, 2) if flat else (w.x[0], axis, rank)
     hit = _hit(w, w.ArgMax(data, axis=axis, keepdims=1), w.size(data, axis), axis, rank)
     result = w.Cast(hit, to=dtype)

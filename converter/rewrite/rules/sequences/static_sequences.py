@@ -16,7 +16,6 @@ from trtsmith.converter.rewrite.engine.node_rule import (
 )
 from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
     elements,
     is_sequence,
@@ -130,7 +129,7 @@ def _split(node: NodeView) -> Result:
         return Refusal(f"the split {node.input(1)!r} is computed at run time", "a constant", fix)
     sizes = split_sizes(known_size(node, 0, axis), given, _MOST_PARTS)
     if sizes is None:
-        return unknown(node, 0, f"the size in dimension {axis}")
+        return node.unknown(0, f"the size in dimension {axis}")
     if len(sizes) > _MOST_PARTS:
         fix = "export the model without sequences"
         return Refusal(f"a sequence of {len(sizes):,} tensors", f"at most {_MOST_PARTS:,}", fix)

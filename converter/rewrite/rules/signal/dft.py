@@ -41,12 +41,12 @@ def _largest(kind: str) -> int:
 @node_rule("dft", "DFT")
 def dft_rule(node: NodeView) -> Replacement | Refusal | None:
     """DFT becomes a product with its matrix."""
-    shape, dtype = node.shape(0), node.dtype(0)
-    if shape is None or dtype is None or shape[-1] not in (1, 2):
+    shape, dtype = node.known_shape(0), node.known_dtype(0)
+    if shape[-1] not in (1, 2):
         return Refusal(
-            f"the type of {node.input(0)!r}, or whether it is real or complex, is unknown",
-            "a last dimension of 1 or 2",
-            "give the input's shape, or run onnx.shape_inference on the model",
+            f"the last size of {node.input(0)!r} is {shape[-1] or 'unknown'}",
+            "a last size of 1 for real numbers, or 2 for complex ones",
+            "correct or fix that size where the model is exported",
         )
     axis = unrefused(_axis(node, len(shape)))
     length = node.constant(1)

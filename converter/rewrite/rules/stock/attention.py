@@ -25,7 +25,6 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     Plugin,
     fixed_sizes,
@@ -63,7 +62,7 @@ def _scores(w: Writer, dtype: str) -> Value | Refusal:
     span = given["span"]
     sizes = [dims[-1] if (dims := node.shape(i)) else None for i in (1, 2)]
     if None in sizes:
-        return unknown(node, 1 + sizes.index(None), "the last size")
+        return node.unknown(1 + sizes.index(None), "the last size")
     last, other = (int(size or 0) for size in sizes)
     if span < 4 or min(last, other) < 2 * span:
         return Refusal(
@@ -114,7 +113,7 @@ def _attention(w: Writer, dtype: str) -> Value | Replacement | Refusal:
     dims = node.shape(0)
     width = dims[-1] if dims else None
     if not width:
-        return unknown(node, 0, "the last size")
+        return node.unknown(0, "the last size")
     factor = w.number(width**-0.5, dtype)
     if node.op_type in ("QKVTRT", "QKVTRT2"):
         scores = w.MatMul(w.Mul(w.x[0], factor), w.Transpose(w.x[1], perm=[0, 2, 1]))

@@ -34,7 +34,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, layer_norm, unknown
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, layer_norm
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     CAFFE2,
     Plugin,
@@ -74,7 +74,7 @@ def _split_gelu(w: Writer, dtype: str) -> Value | Refusal:
     dims = w.node.shape(0)
     size = dims[-1] if dims else None
     if not size:
-        return unknown(w.node, 0, "the last size")
+        return w.node.unknown(0, "the last size")
     if size % 2:
         return Refusal(
             f"the last size is {size}", "an even size", "correct the number of channels ahead of the node"
@@ -138,10 +138,10 @@ def _normalize(w: Writer, dtype: str) -> Value | Refusal:
 def _reorg(w: Writer, dtype: str) -> Value | Refusal:
     stride, dims = settings(w.node, stride=int)["stride"], w.node.shape(0)
     if dims is None or len(dims) != 4:
-        return unknown(w.node, 0, "the rank")
+        return w.node.unknown(0, "the rank")
     _, channels, height, width = dims
     if channels is None or height is None or width is None:
-        return unknown(w.node, 0, "a size")
+        return w.node.unknown(0, "a size")
     square = stride * stride
     if stride < 1 or channels % square or height % stride or width % stride:
         return Refusal(
@@ -159,7 +159,7 @@ def _coordinates(w: Writer, dtype: str) -> Value | Refusal:
     dims = w.node.shape(0)
     height, width = dims[2:] if dims is not None and len(dims) == 4 else (None, None)
     if height is None or width is None:
-        return unknown(w.node, 0, "a spatial size")
+        return w.node.unknown(0, "a spatial size")
     if height != width or height < 2:
         return Refusal(
             f"its images are {height}x{width}: TensorRT's plugin mixes up rows and columns of such images",
@@ -175,9 +175,7 @@ def _coordinates(w: Writer, dtype: str) -> Value | Refusal:
 
 def _tile(w: Writer, dtype: str) -> Value | Refusal:
     settings(w.node)
-    dims = w.node.shape(1)
-    if dims is None:
-        return unknown(w.node, 1, "the rank")
+    dims = w.node.known_shape(1)
     if dims[:1] != (1,):
         return Refusal(
             f"the batch of its second operand is {dims[0] if dims else 'missing'}",

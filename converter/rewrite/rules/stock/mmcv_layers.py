@@ -27,7 +27,6 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     Plugin,
     kinds,
@@ -61,7 +60,7 @@ def _psa_mask(w: Writer, dtype: str) -> Value | Refusal:
             f"its psa_type is {kind}", "0 (collect) or 1 (distribute)", "export the node with one of these"
         )
     if dims is None or len(dims) != 4 or None in dims[1:]:
-        return unknown(w.node, 0, "the number of channels, or a spatial size")
+        return w.node.unknown(0, "the number of channels, or a spatial size")
     channels, height, width = (dim or 0 for dim in dims[1:])
     if channels != size[0] * size[1]:
         return Refusal(
@@ -94,7 +93,7 @@ def _masked_conv(w: Writer, dtype: str) -> Value | Refusal:
     given, kernel = settings(node, padding=object, stride=object), node.shape(2)
     padding, stride = _pair(given["padding"], "padding"), _pair(given["stride"], "stride", 1)
     if kernel is None or len(kernel) != 4 or None in kernel[2:]:
-        return unknown(node, 2, "the size of the kernel")
+        return node.unknown(2, "the size of the kernel")
     sides = [int(side or 0) for side in kernel[2:]]
     if stride != (1, 1) or any(2 * pad != side - 1 for pad, side in zip(padding, sides, strict=True)):
         return Refusal(
@@ -142,7 +141,7 @@ def _gather_topk(w: Writer, dtype: str) -> Value | Refusal:
     settings(node)
     rank = node.rank(1)
     if not rank:
-        return unknown(node, 1, "the rank")
+        return node.unknown(1, "the rank")
     require_opset(node, _GATHER_BATCHES, "GatherND with batches")
     indices = w.Unsqueeze(w.x[1] if node.dtype(1) == "int64" else w.Cast(w.x[1], to="int64"), axes=[-1])
     return w.GatherND(w.x[0], indices, batch_dims=rank - 1)
@@ -175,7 +174,7 @@ def _corner_pool(w: Writer, dtype: str) -> Value | Refusal:
     axis = 0 if mode in (_TOP, _BOTTOM) else 1
     size = dims[2 + axis] if dims is not None and len(dims) == 4 else None
     if not size:
-        return unknown(w.node, 0, "a spatial size")
+        return w.node.unknown(0, "a spatial size")
     kernel, pads = [1, 1], [0, 0, 0, 0]
     kernel[axis] = size
     pads[axis + (2 if mode in (_TOP, _LEFT) else 0)] = size - 1
@@ -188,13 +187,13 @@ def _running_extreme(w: Writer, dtype: str) -> Replacement | Refusal:
     """Each step doubles how far back an element looks."""
     dim, dims = settings(w.node, dim=int)["dim"], w.node.shape(0)
     if not dims:
-        return unknown(w.node, 0, "the rank")
+        return w.node.unknown(0, "the rank")
     if not -len(dims) <= dim < len(dims):
         return Refusal(f"dim = {dim}", f"an axis of {len(dims)}", "correct 'dim'")
     axis = dim % len(dims)
     size = dims[axis]
     if size is None:
-        return unknown(w.node, 0, "a size")
+        return w.node.unknown(0, "a size")
     values, line = w.x[0], np.arange(size).reshape([-1 if each == axis else 1 for each in range(len(dims))])
     places = w.Expand(line, w.shape(values))
     beats = w.Greater if w.node.op_type == "cummax" else w.Less

@@ -22,7 +22,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu, unknown
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu
 from trtsmith.converter.rewrite.rules.stock.stock_forms import Plugin, kinds, narrow, rewriter, settings, wide
 
 _DIFFUSION_GROUPS = 32
@@ -39,9 +39,7 @@ def _settings(node: NodeView) -> tuple[int, float, bool]:
 
 
 def _group_norm(w: Writer, dtype: str) -> Replacement | Refusal:
-    dims = w.node.shape(0)
-    if dims is None:
-        return unknown(w.node, 0, "the rank")
+    dims = w.node.known_shape(0)
     groups, epsilon, with_silu = _settings(w.node)
     if len(dims) < 3 or groups < 1 or (dims[1] is not None and dims[1] % groups):
         shown = "x".join("?" if dim is None else str(dim) for dim in dims)

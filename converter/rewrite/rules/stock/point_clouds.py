@@ -32,7 +32,6 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     Plugin,
     kinds,
@@ -84,9 +83,7 @@ def _by_rows(features: Value) -> Value:
 
 
 def _gather(w: Writer, dtype: str) -> Value | Refusal:
-    rank = w.node.rank(1)
-    if rank is None:
-        return unknown(w.node, 1, "the rank")
+    rank = w.node.known_rank(1)
     found = _rows(w, _by_rows(w.x[0]), w.x[1])
     return w.Transpose(found, perm=[0, rank, *range(1, rank)])
 
@@ -160,7 +157,7 @@ def _cluster_pairs(w: Writer, dtype: str) -> Value | Refusal:
     count = int(_number(node, 4, "k"))
     several = counts != {2}
     if dims is None or len(dims) != 2 or (dims[0] is None and not several):
-        return unknown(node, 0, "the number of points, a size,")
+        return node.unknown(0, "the number of points, a size,")
     x, y = _clouds(w, 0, 1)
     bounds = (
         [list(pairwise(end.reshape(-1).tolist())) for end in given] if several else [[(0, dims[0] or 0)], []]

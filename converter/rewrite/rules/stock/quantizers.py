@@ -18,7 +18,6 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import Plugin, kinds, rewriter, settings
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -88,7 +87,7 @@ def _shape_of(w: Writer, block: int = 32) -> tuple[int, int, int, int] | Refusal
     given = settings(w.node, axis=-1, block_size=block, output_dtype=0, scale_type=NUMBERS["float8_e4m3fn"])
     dims, size = w.node.shape(0), given["block_size"]
     if not dims:
-        return unknown(w.node, 0, "the rank")
+        return w.node.unknown(0, "the rank")
     if size < 1:
         fix = "correct block_size where the model is exported"
         return Refusal(f"attribute 'block_size' is {size}", "blocks of one element or more", fix)

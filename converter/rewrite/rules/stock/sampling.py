@@ -43,7 +43,6 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.arrays import crop_places
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     CAFFE2,
     Plugin,
@@ -64,7 +63,7 @@ _NONE = np.zeros(0, np.float32)
 def _sizes(node: NodeView) -> Sequence[int | None]:
     dims = node.shape(0)
     if dims is None or len(dims) != 4:
-        raise RefusedError(unknown(node, 0, "the rank"))
+        raise RefusedError(node.unknown(0, "the rank"))
     require_opset(node, _RESIZE, "Resize")
     return dims
 
@@ -214,9 +213,7 @@ def _opset(node: NodeView) -> int:
 def _sample(w: Writer, dtype: str) -> Replacement | Refusal | None:
     node = w.node
     mode = _mode(node)
-    rank = node.rank(0) or node.rank(1)
-    if rank is None:
-        return unknown(node, 0, "the rank")
+    rank = node.rank(0) or node.known_rank(1)
     if rank not in (4, 5) or (rank == 5 and mode[0] == "bicubic"):
         return Refusal(
             f"its input has {rank} dimensions, and its mode is {mode[0]}",
@@ -318,7 +315,7 @@ def _crop(w: Writer, dtype: str) -> Value | Refusal:
         )
     height, width = dims[2:] if dims is not None and len(dims) == 4 else (None, None)
     if height is None or width is None:
-        return unknown(w.node, 0, "a spatial size")
+        return w.node.unknown(0, "a spatial size")
     require_opset(w.node, OPSET, "GridSample")
     boxes = w.Reshape(wide(w, 1), shape=[-1, 4])
     y, y_outside = crop_places(w, boxes, 0, 2, rows, height, nearest=False)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     Plugin,
     kinds,
@@ -55,9 +54,7 @@ def _scatter_elements(w: Writer, dtype: str) -> Value | Refusal | None:
 
 def _products(w: Writer, dtype: str) -> Value | Refusal:
     node, given = w.node, settings(w.node, dim=-1, dim_size=-1)
-    dims, rank = node.shape(0), node.rank(1)
-    if not dims or rank is None:
-        return unknown(node, 0 if not dims else 1, "the rank")
+    dims, rank = node.known_shape(0), node.known_rank(1)
     axis = given["dim"] % len(dims)
     if given["dim_size"] < 1 or dims[axis] == 0 or rank not in (1, len(dims)) or (rank == 1 and axis):
         return Refusal(

@@ -13,7 +13,6 @@ from onnx import numpy_helper
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, Rewriter
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
 from trtsmith.importers.registry import MODELOPT_DOMAIN
@@ -86,7 +85,11 @@ def _misfit(node: NodeView, ports: Plugin) -> Refusal | None:
     for index in ports.floats:
         dtype = node.dtype(index)
         if dtype not in FLOATS:
-            return unknown_type(node) if dtype is None else _of_type(node, index, " or ".join(FLOATS))
+            return (
+                node.unknown(0, "the element type")
+                if dtype is None
+                else _of_type(node, index, " or ".join(FLOATS))
+            )
         if ports.alike and dtype != node.dtype(0):
             return _of_type(node, index, f"{node.dtype(0)}, as the first operand")
     return None
@@ -147,9 +150,7 @@ def require_opset(node: NodeView, opset: int, operator: str) -> None:
 
 def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
     """Sizes along these axes of an operand of that rank. RefusedError: one is unknown, or it has another rank."""
-    dims = node.shape(index)
-    if dims is None:
-        raise RefusedError(unknown(node, index, "the rank"))
+    dims = node.known_shape(index)
     if len(dims) != rank:
         raise RefusedError(
             f"its operand {node.input(index)!r} has {len(dims)} dimensions",
@@ -158,7 +159,7 @@ def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
         )
     found = [dims[axis] for axis in axes]
     if None in found:
-        raise RefusedError(unknown(node, index, "a size"))
+        raise RefusedError(node.unknown(index, "a size"))
     return [size for size in found if size is not None]
 
 

@@ -15,6 +15,8 @@ from train_sample_detector import expected, sample_weights
 from trtsmith.converter.samples.sample_models import SAMPLES
 from trtsmith.testing import relative_error
 
+FLOAT = onnx.TensorProto.FLOAT
+
 pytestmark = pytest.mark.usefixtures("here")
 
 
@@ -27,6 +29,18 @@ def test_every_sample_is_listed_and_written_twice_alike(cli: Cli) -> None:
     for name in listed:
         assert onnx.load(f"{name}.onnx").graph.node
     assert cli("sample", *listed).code == 0 and snapshot() == first
+
+
+@pytest.mark.parametrize("name", ["yolo", "yolo_nms", "detr", "classifier"])
+def test_networks_are_whole_models_with_weights(cli: Cli, name: str) -> None:
+    cli("sample", name)
+    model = onnx.load(f"{name}.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    domains = [opset.domain for opset in model.opset_import]
+    assert len(domains) == len(set(domains))
+    read = {value for node in model.graph.node for value in node.input}
+    weights = [one for one in model.graph.initializer if one.name in read and one.data_type == FLOAT]
+    assert len(weights) == sum(one.data_type == FLOAT for one in model.graph.initializer) > 10
 
 
 def test_a_file_of_the_user_stays(cli: Cli) -> None:

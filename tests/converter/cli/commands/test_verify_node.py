@@ -67,6 +67,7 @@ def test_a_node_is_looked_for_where_outputs_disagree(engines: Engines, cli: Cli)
     engines.change = twice_the_negative
     ran = cli(f"{VERIFY} --located found")
     assert ran.code == 3 and "verdict: disagree" in ran.out and "node: neg (Neg)" in ran.out, ran
+    assert "\nnext:" not in ran.out  # the search has found it
     report = json.loads(Path("r.json").read_text())
     assert report["located"]["nodes"][0]["name"] == "neg" and report["verdict"]["status"] == "disagree"
     assert report["located"]["nodes"][0]["inputs"][0]["shape"] == [5, 4, 4]  # of the inputs that were wrong
@@ -86,6 +87,7 @@ def test_it_is_left_out_when_not_wanted(engines: Engines, cli: Cli) -> None:
     engines.users.planted = wrong_at_the_largest
     ran = cli(f"{VERIFY} --no-per-node")
     assert ran.code == 3 and engines.requests == [] and "node" not in ran.err
+    assert "\nnext: trtsmith locate MODEL ENGINE finds the faulty node\n" in ran.out
 
 
 class Rounding(FakeTensorRT):

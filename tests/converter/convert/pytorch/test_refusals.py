@@ -106,6 +106,10 @@ REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, 
     "an operator that others stand for": (
         made_of(lambda self, x: torch.linalg.solve(x, x)), (3, 3), {}, ("linalg_solve", "torch.linalg.inv(a) @ b"),
     ),
+    "an operator that the exporter takes in part": (
+        made_of(lambda self, x: torch.bincount(torch.arange(6), x.flatten(), minlength=6)), (2, 3), {},
+        ("aten::bincount", "w.new_zeros(n).index_add(0, x, w)"),
+    ),
     "padding to windows": (
         made_of(windows), (2, 6),
         {"dynamic_shapes": ({1: Dim("w", min=5, max=11)},)}, ("dimension", "dynamo=False, dynamic_axes="),

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.converter.rewrite.running import loaded
-from tests.rule_examples.control_flow.bag_reductions import LARGEST, MEAN, SUM, collected
+from tests.rule_examples.control_flow.bag_reductions import LARGEST, MEAN, SUM, collected, padded
 from trtsmith.converter.rewrite.rewrite import rewrite
 
 COLLECTED = collected("ReduceSum")
+PADDED = padded("ReduceMean")
+ENDED = "near = Less (after, runs)  f = Gather (i, k)  small = Less (f, two)  more = And (near, small)"
 NAME = "bag-reductions"
 
 
@@ -18,7 +20,7 @@ def rules_of(text: str, folder: Path) -> set[str]:
     return {record.pass_name for record in rewrite(loaded(text, folder)).rewrites}
 
 
-@pytest.mark.parametrize("text", [COLLECTED, SUM, MEAN, LARGEST])
+@pytest.mark.parametrize("text", [COLLECTED, SUM, MEAN, LARGEST, PADDED, padded("ReduceSum", "4")])
 def test_the_loop_goes(text: str, tmp_path: Path) -> None:
     done = rewrite(loaded(text, tmp_path))
     assert NAME in {record.pass_name for record in done.rewrites}
@@ -48,6 +50,25 @@ def test_the_loop_goes(text: str, tmp_path: Path) -> None:
         (MEAN, "Div (total, divisor)", "Div (divisor, total)"),
         (SUM, "Less (zero, runs)", "Less (one, runs)"),
         (SUM, "Add (k, one)", "Add (k, two)"),
+        (
+            SUM,
+            "more = Less (after, runs)",
+            "near = Less (after, runs) f = Gather (i, k) g = Less (f, two) more = And (near, g)",
+        ),
+        (PADDED, "then = Add (j, one)", "then = Add (j, two)"),
+        (PADDED, "on = Less (then, end)", "on = Less (j, end)"),
+        (PADDED, "any = Less (start, end)", "any = Less (start, after)"),
+        (PADDED, "Gather (i, j)", "Gather (i, k)"),
+        (PADDED, "as_before = Identity (before)", "as_before = Slice (before, next, most)"),
+        (PADDED, "place = Reshape (j, minus)", "place = Reshape (k, minus)"),
+        (PADDED, "Concat <axis = 0> (before, place)", "Concat <axis = 0> (place, before)"),
+        (PADDED, "is_row = Not (is_padding)", "is_row = Less (number, two)"),
+        (PADDED, "from_end = Add (index, four)", "from_end = Mul (index, four)"),
+        (PADDED, "same = Identity (index)", "same = Identity (j)"),
+        (PADDED, "negative = Less (index, zero)", "negative = Less (index, one)"),
+        (PADDED, "count = Size (rows)", "count = Size (at)"),
+        (PADDED, "nothing = Equal (count, zero)", "nothing = Equal (count, one)"),
+        (PADDED, "Gather (all_rows, rows)", "Gather <axis = 1> (all_rows, rows)"),
         (SUM, "<axis = 0> (bags)", "<axis = 1> (bags)"),
     ],
 )

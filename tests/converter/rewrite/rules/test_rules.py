@@ -126,6 +126,7 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
         "non-max-suppression-plugin",
         "roi-align-plugin",
         "tokens-as-maps",
+        "uneven-branches",
         "workspace-in-branch",
     }
     imported = {op_type for rule in rtx_only for op_type in rule.op_types if "::" not in op_type}

@@ -20,6 +20,7 @@ from trtsmith.converter.verify.meaning.matched_rows import Columns, RowTable, ma
 from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.converter.verify.verdict_words import sentence
 
 Arrays = dict[str, np.ndarray]
 RNG = np.random.default_rng(7)
@@ -86,7 +87,7 @@ class Judged:
     def each(self, outputs: Arrays, *kinds: str) -> tuple[Comparison, ...]:
         told = parse_tolerances(compare=kinds)
         measured, found = compared(self.model, self.plain, outputs, self.runs(), told)
-        assert not measured.moved and not measured.doubtful
+        assert not measured.left
         return found
 
 
@@ -265,7 +266,7 @@ def test_rows_of_which_rounding_leaves_too_few_are_not_compared(tmp_path: Path) 
     )
     judged.narrow["queries"] = RNG.standard_normal((1, 8, 20)).astype(np.float32)
     measured, _ = compared(judged.model, judged.plain, judged.of(), judged.runs())
-    assert "of 8 rows match" in measured.excluded(None)["queries"]
+    assert "of 8 rows match" in sentence(measured.excluded(None)["queries"])
 
 
 def test_a_class_that_rounding_decides_is_no_error_and_no_proof(tmp_path: Path) -> None:
@@ -286,7 +287,7 @@ def test_a_class_that_rounding_decides_is_no_error_and_no_proof(tmp_path: Path) 
         dets["dets"] = dets["dets"].astype(np.float32)
         measured, (found,) = compared(detector.model, detector.plain, dets, detector.runs())
         verdicts.append((found.agrees, found.reason.count("row")))
-        assert "rounding alone does the same" in measured.doubtful["dets"]
+        assert "rounding alone does the same" in sentence(measured.unproven(None)["dets"])
     assert verdicts[0] == (True, 0)
     assert not verdicts[1][0] and verdicts[1][1] > 1
 

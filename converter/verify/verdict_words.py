@@ -1,0 +1,312 @@
+"""Makes sentences of a verdict's data: its reason, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.cost.precision_cost import PrecisionCost
+from trtsmith.converter.verify.findings import Finding
+
+_LEFT: Mapping[str, str] = {
+    "said": "{text}",
+    "reshaped": "its shape is {shape}, and {other} when values are rounded to {type}",
+    "amplified": "the network amplifies rounding: rounding to {type} alone changes it by {changed:.1%}, so it may differ by "
+    "{allowed:.1%}",
+    "ill-conditioned": "rounding values to {type} alone changes it by {changed:.0%}",
+    "rows lost": "when values alone are rounded to {type}, {matched}",
+    "few rows match": "{matched}",
+    "off as by rounding": "{reason}; rounding alone does the same: {rounding}",
+    "random": "{op_type} {node!r} draws random numbers",
+    "overflow": "overflow at {node} ({op_type}): {size:.1e}, {type} holds {limit:.6g}",
+    "underflow": "all of {node} ({op_type}) vanishes: at most {size:.1e}, {type} holds {limit:.0e}",
+    "own type: infinite": "the model's own {type} makes {count} of {of} elements infinite or NaN, which float32 does not",
+    "own type: changed": "the model's own {type} changes it by {changed:.0%} against float32",
+    "trivial": "{nothing}, in the reference too",
+    "not finite": "{nothing}, in the reference too",
+    "unchanging": "it is the same for {draws} generated inputs",
+    "branch not taken": "it comes from the {branch} of If node {node!r}, which the inputs do not take",
+}
+"""By kind, why an output is not comparable, or why agreement proves little: clauses of which the output is the subject."""
+
+_BEFORE: Mapping[str, str] = {
+    "sizes compared": "{ran} of {of} sizes compared",
+    "outputs compared": "{compared} of {of} outputs compared",
+    "reduced": "in {type} against the original",
+    "sums emulated": "its sums emulated",
+    "calibrated": "in {type} against the calibrated graph",
+    "own graph in 8 bits": "against the graph in {type}",
+}
+"""By kind, what stands before everything that was found."""
+
+_INSTEAD: Mapping[str, str] = {
+    "not run": "the {which}: {what}",
+    "engine not run": "the engine could not be run: {what}",
+    "own graph": "the engine's graph is the model's own, which needed no rewrite",
+}
+"""By kind, what stands in the place of the largest error."""
+
+_AFTER: Mapping[str, str] = {
+    "plugin not run": "the plugin of {operators} itself was not run",
+    "before calibration": "before calibration: largest relative error {error:.1e}",
+    "graphs agree": "the graphs agree: largest relative error {error:.1e}",
+    "graphs unknown": "the graph is unknown: {text}",
+    "own definition": "onnxruntime has no {operators}: both sides use trtsmith's definition of it",
+    "fused": "onnxruntime fuses quantised operators into {operators}: the reference has its rounding, since it cannot run "
+    "without the fusion",
+    "other sizes": "at the {ends} sizes{graphs} {error:.1e}",
+    "other profiles": "in {ends}{graphs} {error:.1e}",
+    "size failed": "at {where}, {what}",
+    "size not compared": "{where}, was not compared: {what}",
+    "cost unknown": "the cost of {type} is unknown: {what}",
+}
+"""By kind, what follows the largest error."""
+
+NOTES: Mapping[str, str] = {
+    "moved by inputs": "inputs that differ by {by:.0e} of themselves, as rounding in float32 makes them, change "
+    "{output!r}{place} by {changed:.1e} in onnxruntime, too: for these inputs the network is ill-conditioned",
+    "original differs": "the exported model itself differs from the expected {output!r} by {changed:.1e} in onnxruntime, "
+    "too: the exporter (of a module, PyTorch's) wrote another computation, or equal scores come in another order",
+}
+"""By kind, what is to be known of the reference: lines of their own."""
+
+SENTENCES: Mapping[str, str] = {**_BEFORE, **_INSTEAD, **_AFTER, **NOTES}
+"""By kind, the sentence of a finding that is not about an output that was left out."""
+
+_FIXES: Mapping[str, str] = {
+    "overflow": "--precision fp32 computes it in float32",
+    "underflow": "--precision fp32 computes it in float32",
+    "own type: infinite": "--precision fp32 computes it in float32",
+    "own type: changed": "--precision fp32 computes it in float32",
+    "random": "make the numbers an input of the model, or convert without a verdict (--no-verify)",
+    "not run": "{fix}",
+    "engine not run": "{fix}",
+    "runs at": "narrow the profile to what runs ({flags}), or export the model anew",
+    "profiles that fail": "leave out {profiles}, or export the model anew",
+    "cost unknown": "give other samples to --calibration",
+    "original differs": "check how the expected outputs were made: the exported model gives others",
+    "own definition": "compare with your framework: {reference}, or --inputs FILE.npz --expected FILE.npz",
+    "fused": "compare with your framework: --inputs FILE.npz --expected FILE.npz",
+}
+"""By kind, what to do about it."""
+
+_OTHER_INPUTS: Mapping[str, str] = {
+    "branch not taken": "give inputs that take it",
+    "trivial": "give inputs for which it is not",
+    "not finite": "give inputs for which it is not",
+    "unchanging": "give inputs that change it",
+}
+"""By kind, which inputs would do."""
+
+_MOST_SAID = 3
+"""Comparisons that disagree, and inputs, that a sentence names."""
+
+_NO_ENGINE: Mapping[str, str] = {
+    "graphs": "the graph from which the engine is built was run in onnxruntime; the engine itself was not run",
+    "original": "the original was run in onnxruntime; neither the graph from which the engine is built nor the engine was",
+    "nothing": "neither the graph from which the engine is built nor the engine was run",
+}
+
+
+def in_words(status: str, basis: Sequence[str]) -> str:
+    """The status as people read it everywhere, with what it rests on: agree (graph only; own definition)"""
+    return f"{status} ({'; '.join(basis)})" if basis and status != "not comparable" else status
+
+
+def told_run(ran: str, not_run: str) -> str:
+    """What was run in the engine's place, one of RAN, and why."""
+    return _NO_ENGINE[ran] + (f": {not_run}" if not_run else "")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the words of a verdict are made of.
+
+    outputs: the status of each. left: why outputs were left out, and whether the user accepts that.
+    """
+
+    comparisons: Sequence[Comparison]
+    outputs: Mapping[str, str]
+    left: Sequence[tuple[Finding, bool]]
+    findings: Sequence[Finding]
+    cost: PrecisionCost | None
+    engine_run: bool
+
+
+def sentence(one: Finding) -> str:
+    """The finding in words; of an output that was left out, that it is not comparable, and why."""
+    if one.kind in SENTENCES:
+        return _filled(SENTENCES[one.kind], one)
+    place = f"at {one.at}, " if one.at else ""
+    return f"{place}output {one.output!r} is not comparable: {_filled(_LEFT[one.kind], one)}"
+
+
+def notes(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """What is to be known of the reference, one sentence each."""
+    return tuple(dict.fromkeys(sentence(one) for one in findings if one.kind in NOTES))
+
+
+def reason(told: Told) -> str:
+    """What was found, in one sentence; `advice` says what to do about it."""
+    wrong = [f"{c.output}{_place(c.at)}: {c.reason}" for c in told.comparisons if not c.agrees]
+    before = [*(() if wrong else _counted(told)), *_of(told, _BEFORE)]
+    main = [
+        *_first(wrong, _MOST_SAID, "more comparisons disagree"),
+        *(() if wrong else (*_agreeing(told), *_accepted(told))),
+    ]
+    text = "; ".join([*main, *_after(told)])
+    costs = "" if wrong or told.cost is None else told.cost.headline()
+    return "; ".join(filter(None, (costs, f"{', '.join(before)}: {text}" if before else text)))
+
+
+def advice(told: Told) -> str:
+    """One thing that changes the verdict, or has it rest on more; "" for a plain agreement."""
+    return next(filter(None, _advised(told)), "")
+
+
+def _advised(told: Told) -> Iterator[str]:
+    """What could be done, the best first."""
+    if any(not c.agrees for c in told.comparisons):
+        yield from _of_disagreement(told)
+        return
+    if told.cost is not None:
+        yield told.cost.advice()
+    yield _about_left(told)
+    for one in told.findings:
+        yield _filled(_FIXES.get(one.kind, ""), one)
+
+
+def _of_disagreement(told: Told) -> Iterator[str]:
+    """What could be done where an output disagrees. Graphs in 8 bits cannot be searched: layers are kept in float32."""
+    kinds = {one.kind: one for one in told.findings}
+    if "original differs" in kinds:
+        yield _FIXES["original differs"]
+    if "moved by inputs" in kinds:
+        yield _with_inputs(told, "compare with real inputs")
+    if told.cost is not None:
+        yield told.cost.advice()
+    elif "cost unknown" not in kinds:
+        reduced = f" --precision {kinds['reduced'].figures['type']}" if "reduced" in kinds else ""
+        yield f"trtsmith locate MODEL{' ENGINE' if told.engine_run else reduced} finds the faulty node"
+
+
+def _about_left(told: Told) -> str:
+    """What to do about outputs that could not be compared and are not accepted. That may be to accept them."""
+    left = [one for one, accepted in told.left if not accepted]
+    if not left:
+        return ""
+    text = _about(left[0], told)
+    failed = any(one.kind == "size failed" for one in told.findings)
+    if failed or "agree" not in told.outputs.values():
+        return text
+    flags = " ".join(f"--not-compared {quote(one.output)}" for one in left)
+    return f"{text}; or accept that: {flags}"
+
+
+def _about(one: Finding, told: Told) -> str:
+    """What to do about an output that could not be compared."""
+    if one.figures.get("is_output"):
+        return "export that output as float32"
+    if one.kind in _OTHER_INPUTS:
+        return _with_inputs(told, _OTHER_INPUTS[one.kind])
+    if one.kind in _FIXES:
+        return _filled(_FIXES[one.kind], one)
+    if _generated(told):
+        return _with_inputs(told, "compare with real inputs")
+    before = one.figures.get("quantised")
+    other = "compare the network before its quantisation" if before else "build in a wider precision"
+    return f"say what it may differ by (--rtol, --atol), or {other}"
+
+
+def _generated(told: Told) -> Mapping[str, str]:
+    """The types of generated inputs by name."""
+    return next((one.figures["inputs"] for one in told.findings if one.kind == "generated"), {})
+
+
+def _with_inputs(told: Told, lead: str) -> str:
+    """Asks for inputs, and says how a file of them is made where none was given."""
+    made = dict(list(_generated(told).items())[:_MOST_SAID])
+    if not made:
+        return f"{lead}: --inputs FILE.npz"
+    plain = all(name.isidentifier() for name in made)
+    arrays = ", ".join(f"{n}={n}" for n in made) if plain else f"**{dict.fromkeys(made, 'ARRAY')}"
+    types = ", ".join(f"{name} {dtype}" for name, dtype in made.items())
+    return f"{lead}: --inputs FILE.npz, which np.savez('FILE.npz', {arrays}) makes of {types}"
+
+
+def _of(told: Told, kinds: Mapping[str, str]) -> list[str]:
+    """The sentences of findings of these kinds."""
+    return [sentence(one) for one in told.findings if one.kind in kinds]
+
+
+def _after(told: Told) -> list[str]:
+    """What follows the largest error. An output that was left out already is not named again at another size."""
+    left = {one.output for one, _ in told.left}
+    open_ = [one for one in told.findings if one.kind in _LEFT and one.output not in left]
+    little = [f"{o.output!r} proves little: {_filled(_LEFT[o.kind], o)}" for o in open_ if not o.at]
+    elsewhere = [sentence(one) for one in open_ if one.at]
+    return [
+        *sorted(little),
+        *_of(told, _AFTER),
+        *_first(elsewhere, 1, "more outputs are not comparable there"),
+    ]
+
+
+def _counted(told: Told) -> Iterator[str]:
+    """How many outputs were compared, where some others were not."""
+    statuses = told.outputs.values()
+    compared = sum(status == "agree" for status in statuses)
+    if compared and any(status == "not comparable" for status in statuses):
+        yield _BEFORE["outputs compared"].format(compared=compared, of=len(statuses))
+
+
+def _agreeing(told: Told) -> Iterator[str]:
+    """The largest error, what selections give, and what was left out."""
+    instead = _of(told, _INSTEAD)
+    elsewhere = {at for one in told.findings for at in one.figures.get("places", ())}
+    agreed = [c for c in told.comparisons if told.outputs[c.output] == "agree" and c.at not in elsewhere]
+    yield from instead or _errors(told, agreed)
+    left = [sentence(one) for one, accepted in told.left if not (agreed and accepted)]
+    yield from _first(left, 1, "more outputs are not comparable")
+    if not (instead or agreed or left):
+        yield "no output was compared"
+
+
+def _accepted(told: Told) -> Iterator[str]:
+    """How many outputs the user need not have compared."""
+    if count := sum(accepted for _, accepted in told.left):
+        yield f"{count} not compared, as accepted"
+
+
+def _errors(told: Told, agreed: Sequence[Comparison]) -> Iterator[str]:
+    """The largest error of outputs that agree, and what is the same of those that a selection makes."""
+    if not agreed:
+        return
+    worst = max(agreed, key=lambda c: c.relative)
+    grown = [
+        one for one in told.findings if one.kind == "grown" and one.output == worst.output and worst.relative
+    ]
+    more = " in {output!r}, of which rounding alone changes {changed:.1e}: the network amplifies it"
+    yield "".join([f"largest relative error {worst.relative:.1e}", *(_filled(more, one) for one in grown)])
+    yield from dict.fromkeys(f"{c.output}{_place(c.at)}: {c.meaning}" for c in agreed if c.meaning)
+
+
+def _first(sentences: Sequence[str], most: int, words: str) -> Iterator[str]:
+    yield from sentences[:most]
+    if len(sentences) > most:
+        yield f"{len(sentences) - most} {words}"
+
+
+def _place(at: str) -> str:
+    return f" at {at}" if at else ""
+
+
+def _filled(text: str, one: Finding) -> str:
+    """The text with the finding's figures."""
+    names = {name: value for name, value in one.figures.items() if name in ("operators", "profiles")}
+    listed = {name: ", ".join(_first(value, _MOST_SAID, "more")) for name, value in names.items()}
+    first = names.get("operators", [""])[0].rpartition(":")[2]
+    figures = {**one.figures, **listed, "reference": f"--reference {quote(first)}=MODULE:FUNCTION"}
+    return text.format(output=one.output, place=_place(one.at), **figures)
