@@ -36,8 +36,8 @@ from trtsmith.converter.locate.executors.executor import Onnxruntime  # noqa: E4
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT  # noqa: E402
 from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
+from trtsmith.converter.model.options.kinds import positive_int  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
-from trtsmith.flags import positive_int  # noqa: E402
 from trtsmith.importers.registry import OPS  # noqa: E402
 
 ONNXRUNTIME, GPU = "onnxruntime", "gpu"

@@ -9,15 +9,15 @@ from trtsmith.argument_types import checked_types
 from trtsmith.arguments import logged, with_operators
 from trtsmith.converter.convert import reports
 from trtsmith.converter.convert.reports import Report
+from trtsmith.converter.model.options.kinds import Paths, Progress, StrPath
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import ContractCase, LibraryReport
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.importers import registry
 from trtsmith.importers.opdef import OpDef
-from trtsmith.options import Paths, Progress, StrPath
 
 
-@checked_types
+@checked_types()
 def load_report(path: StrPath) -> Report:
     """Reads a report that `check`, `convert` or `verify` wrote, or the manifest of an engine.
 
@@ -33,7 +33,7 @@ def load_report(path: StrPath) -> Report:
     return reports.load_report(Path(path))
 
 
-@with_operators
+@with_operators()
 def check_plugin(
     library: StrPath,
     *,
@@ -72,7 +72,7 @@ def check_plugin(
     )
 
 
-@with_operators
+@with_operators()
 def operators(*, ops: Paths = (), plugins_from_packages: bool = True) -> tuple[OpDef, ...]:
     """Lists the operators that trtsmith knows: its own, those of `ops`, and those of installed packages.
 

@@ -10,15 +10,16 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import logged, path_of, texts_of
+from trtsmith.arguments import logged
 from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
 from trtsmith.converter.batch.results.document import CACHE, KEPT
 from trtsmith.converter.batch.store import VARIABLE, default_folder
 from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
+from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.model.options.kinds import Flag, Progress, StrPath, Texts, path_of, texts_of
 from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.verify.verdict_words import in_words
-from trtsmith.options import Flag, Progress, StrPath, Texts, with_defaults
 from trtsmith.zoo_commands import zoo_commands
 
 SOURCES = {KEPT: "kept", CACHE: "from the cache"}
@@ -137,7 +138,7 @@ def seconds_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-@checked_types
+@checked_types(BatchOptions)
 def batch(zoo: StrPath, output: StrPath, **options: Unpack[BatchOptions]) -> BatchResult:
     """Converts all models of a zoo into a folder, and keeps finished results there.
 

@@ -3,146 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import logged, path_of, stage_options, texts_of, with_operators
-from trtsmith.converter.bench.baseline_worker import BASELINES
+from trtsmith.arguments import logged, stage_options, with_operators
 from trtsmith.converter.bench.engine_bench import bench as timed
-from trtsmith.converter.bench.points import check_points
-from trtsmith.converter.bench.subject import BenchOptions
-from trtsmith.converter.bench.timed_engine import GRAPHS, TimingOptions, graphs_of
-from trtsmith.flags import commas, not_negative
-from trtsmith.model_options import Page, Running
-from trtsmith.options import (
-    Arrays,
-    CudaGraphMode,
-    Flag,
-    Operators,
-    Ranges,
+from trtsmith.converter.bench.subject import BaselineOptions, BenchInputs, BenchOptions
+from trtsmith.converter.bench.timed_engine import TimingOptions
+from trtsmith.converter.engine.runtime.run_request import RunningOptions
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import only, with_defaults
+from trtsmith.converter.model.options.kinds import (
     StrPath,
-    Telling,
-    Texts,
-    with_defaults,
+    path_of,
 )
+from trtsmith.options import Operators, Page, Telling
 
-
-class Inputs(TypedDict, total=False):
-    """inputs"""
-
-    shapes: Annotated[
-        Ranges | None,
-        Flag(
-            "for an engine: the shape to time at, such as images=1x3x640x640; for a model: the profile, as for `convert`",
-            "NAME=SHAPE",
-            common=True,
-        ),
-    ]
-    at: Annotated[
-        Texts,
-        Flag(
-            "points of the profile to time at: min, opt, max (opt)",
-            "POINT,...",
-            default=("opt",),
-            common=True,
-            type=commas,
-        ),
-    ]
-    inputs: Annotated[
-        Arrays | None, Flag("inputs by name; default: generated random numbers", "NPZ", common=True)
-    ]
-    freeze: Annotated[Texts, Flag("for a model: as for `convert`", "NAME=VALUE")]
-
-
-class Timing(TypedDict, total=False):
-    """timing"""
-
-    warmup_ms: Annotated[
-        float, Flag("time before the measurement (200)", "MS", default=200.0, type=not_negative)
-    ]
-    duration_s: Annotated[float, Flag("length of each run (3)", "S", default=3.0, type=not_negative)]
-    iterations: Annotated[int, Flag("minimum number of inferences (10)", "N", default=10)]
-    streams: Annotated[int, Flag("number of parallel contexts (1)", "N", default=1, common=True)]
-    transfers: Annotated[
-        bool,
-        Flag(
-            "keep inputs and outputs on the GPU, without copies",
-            "",
-            "--no-transfers",
-            default=True,
-            action="store_false",
-        ),
-    ]
-    cuda_graph: Annotated[
-        CudaGraphMode,
-        Flag("time with a CUDA graph, without one, or both (both)", default="both", choices=tuple(GRAPHS)),
-    ]
-    layers: Annotated[
-        int,
-        Flag(
-            "show the N slowest layers, and the shares of operators and plugins; 0: no profile (10)",
-            "N",
-            default=10,
-            common=True,
-            type=int,
-        ),
-    ]
-
-
-class Comparison(TypedDict, total=False):
-    """comparison, for a model"""
-
-    against: Annotated[
-        Texts,
-        Flag(
-            "; ".join(f"{name}: {text}" for name, text in BASELINES.items()),
-            "NAME,...",
-            common=True,
-            type=commas,
-        ),
-    ]
-    torch: Annotated[
-        str,
-        Flag(
-            "function that takes the inputs by name as tensors, and returns a callable without arguments that returns "
-            "the outputs",
-            "MODULE:FUNCTION",
-        ),
-    ]
-    plugin_vs_native: Annotated[
-        bool,
-        Flag("time the model with plugins, and with their expansions into standard operators"),
-    ]
-
-
-class TimedEngine(Running, total=False):
-    """engine"""
-
-
-class TimedOptions(Inputs, Timing, Comparison, TimedEngine, Page, Operators, Telling, total=False):
-    """The options of `trtsmith bench`."""
+TIMED = (
+    BenchInputs,
+    TimingOptions,
+    only(BenchOptions, "timing", "layers"),
+    BaselineOptions,
+    RunningOptions,
+    Page,
+    Operators,
+    Telling,
+)
+"""The options of `trtsmith bench`."""
 
 
 def timing_of(target: Path, given: Any) -> BenchOptions:
-    timing = stage_options(
-        TimingOptions, TimedOptions, given, warmup_s=given.warmup_ms / 1e3, graphs=graphs_of(given.cuda_graph)
-    )
     return stage_options(
-        BenchOptions,
-        TimedOptions,
-        given,
-        target=target,
-        at=check_points(texts_of(given.at)),
-        timing=timing,
-        layers=max(given.layers, 0),
-        timeout_s=given.timeout,
+        BenchOptions, TIMED, given, target=target, timing=stage_options(TimingOptions, TIMED, given)
     )
 
 
-@with_operators
-def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
+@with_operators(TIMED)
+def bench(target: StrPath, **options: Unpack[keywords.BenchKeywords]) -> dict[str, Any]:
     """Times an engine on this machine's GPU, in trtexec's terms, by layer and against other runtimes.
 
     target:    an engine; or an .onnx file, which is built first.
@@ -168,7 +67,7 @@ def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
 
     Raises UsageError: no GPU, options that contradict each other; ConversionError for a model that cannot be built.
     """
-    given = with_defaults(TimedOptions, options)
+    given = with_defaults(TIMED, options)
     asked = timing_of(Path(target), given)
     return report_files.timing(
         report_files.WrittenFiles(path_of(given.html), force=given.force),

@@ -10,7 +10,8 @@ from typing_extensions import TypedDict, Unpack
 from trtsmith.argument_types import checked_types
 from trtsmith.converter.engine.bundle.triton import TritonModel, write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
-from trtsmith.options import Flag, StrPath, with_defaults
+from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 
 
 class BundleOptions(TypedDict, total=False):
@@ -46,7 +47,7 @@ class BundleOptions(TypedDict, total=False):
     ]
 
 
-@checked_types
+@checked_types(BundleOptions)
 def bundle(engine: StrPath, triton: StrPath, **options: Unpack[BundleOptions]) -> TritonModel:
     """Adds an engine of `convert` to a model repository of Triton Inference Server.
 

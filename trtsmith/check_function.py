@@ -14,48 +14,28 @@ from trtsmith.arguments import (
     Example,
     ModelLike,
     model_of,
-    precision_of,
-    refusals_of,
     stage_options,
-    targets_of,
     unheard,
     with_operators,
 )
 from trtsmith.converter.convert.analysis import Analysis
-from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.conversion_options import ConvertOptions, PluginOptions
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.trial_build import check_model
+from trtsmith.converter.convert.workarounds.refusals import Refusals
+from trtsmith.converter.engine.build.build_request import BuilderOptions
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.model_options import (
-    FLAVOUR,
-    LEVEL,
-    PLUGINS,
-    PREFER_STOCK,
-    TARGET,
-    TIMEOUT,
-    Freezing,
-    Precision,
-    Refused,
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import only, with_defaults
+from trtsmith.converter.model.options.kinds import Flag
+from trtsmith.options import (
+    Operators,
+    Replacing,
     Shapes,
     Torch,
 )
-from trtsmith.options import (
-    Flag,
-    FlavourName,
-    Operators,
-    Paths,
-    Replacing,
-    Texts,
-    with_defaults,
-)
-
-
-class LookedAt(TypedDict, total=False):
-    """engine"""
-
-    plugins: Annotated[Paths, PLUGINS]
-    flavour: Annotated[FlavourName, FLAVOUR]
-    prefer_stock: Annotated[bool, PREFER_STOCK]
 
 
 class Trial(TypedDict, total=False):
@@ -68,26 +48,33 @@ class Trial(TypedDict, total=False):
             common=True,
         ),
     ]
-    target: Annotated[Texts, TARGET]
-    optimization_level: Annotated[int | None, LEVEL]
-    timeout: Annotated[float | None, TIMEOUT]
 
 
-class CheckOptions(
-    Torch, Shapes, Freezing, Precision, LookedAt, Trial, Refused, Replacing, Operators, total=False
-):
-    """The options of `trtsmith check`."""
+CHECKED = (
+    *(
+        Torch,
+        Shapes,
+        FreezingOptions,
+        PrecisionRequest,
+        only(BuilderOptions, "engine", "flavour"),
+        PluginOptions,
+        Trial,
+    ),
+    only(BuilderOptions, "trial build", "target", "optimization_level", "timeout"),
+    *(Refusals, Replacing, Operators),
+)
+"""The options of `trtsmith check`."""
 
 
 def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
     """The options to analyse a model for `check` or `convert --dry-run`. build: options of a trial build."""
     return stage_options(
         ConvertOptions,
-        CheckOptions,
+        CHECKED,
         given,
         model=model,
         output=None,
-        precision=precision_of(given),
+        precision=stage_options(PrecisionRequest, CHECKED, given),
         verify=None,
         keep=False,
         **build,
@@ -108,19 +95,17 @@ def build_of(given: Any) -> dict[str, Any]:
         what = f"{wrong[0]} only applies with --build"
         raise UsageError(what, wrong[0], "check with --build", "add --build, or remove the flag")
     return {
-        "targets": targets_of(given.target),
-        "timeout_s": given.timeout,
-        "refusals": refusals_of(given, None),
+        "refusals": stage_options(Refusals, CHECKED, given),
         "verbose": getattr(given, "verbose", False),  # more lines of the command line
     }
 
 
-@with_operators
+@with_operators(CHECKED)
 def check(
     model: ModelLike,
     args: Example = None,
     kwargs: Mapping[str, Any] | None = None,
-    **options: Unpack[CheckOptions],
+    **options: Unpack[keywords.CheckKeywords],
 ) -> Analysis:
     """Checks how every node of a model reaches TensorRT, and lists all problems. Needs neither a GPU nor TensorRT.
 
@@ -141,6 +126,6 @@ def check(
 
     Raises InvalidModelError for an invalid model, and UsageError.
     """
-    given = with_defaults(CheckOptions, options)
+    given = with_defaults(CHECKED, options)
     source, trial = model_of(model, args, kwargs, given), build_of(given)
     return check_model(looked_at(source, given, **trial), unheard, build=given.build)

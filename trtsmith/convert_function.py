@@ -18,51 +18,34 @@ from trtsmith.arguments import (
     logged,
     model_of,
     output_of,
-    path_of,
-    precision_of,
-    refusals_of,
     stage_options,
-    targets_of,
-    tolerances_of,
     with_operators,
 )
 from trtsmith.converter.convert import pipeline
-from trtsmith.converter.convert.conversion_options import MODES, ConvertOptions
+from trtsmith.converter.convert.conversion_options import ConvertOptions, DeviceOptions, PluginOptions
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.pipeline import Conversion
-from trtsmith.converter.engine.build.deployment import SETTABLE, in_mebibytes, settings_of
-from trtsmith.converter.model.options.gpu_names import device_of
-from trtsmith.converter.verify.references import references_of
-from trtsmith.flags import cost
-from trtsmith.model_options import (
-    BUNDLE_FOR,
-    FLAVOUR,
-    LEVEL,
-    PLUGINS,
-    PREFER_STOCK,
-    TARGET,
-    TIMEOUT,
-    Compared,
-    Freezing,
-    Page,
-    Precision,
-    Refused,
-    Shapes,
-    Torch,
-)
-from trtsmith.options import (
-    REFERENCE,
-    Arrays,
+from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.workarounds.refusals import Refusals
+from trtsmith.converter.engine.build.build_request import BuilderOptions
+from trtsmith.converter.engine.build.deployment import DEPLOYED, settings_of
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.model.options.kinds import (
     Flag,
-    FlavourName,
-    Operators,
-    Paths,
-    References,
     StrPath,
-    Telling,
-    Texts,
     VerifyMode,
-    with_defaults,
+    path_of,
+)
+from trtsmith.converter.verify.references import ExpectedOutputs
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.options import (
+    Operators,
+    Page,
+    Shapes,
+    Telling,
+    Torch,
 )
 
 
@@ -81,83 +64,9 @@ class EngineFile(TypedDict, total=False):
     ]
 
 
-class Engine(TypedDict, total=False):
-    """engine"""
-
-    target: Annotated[Texts, TARGET]
-    flavour: Annotated[FlavourName, FLAVOUR]
-    prefer_stock: Annotated[bool, PREFER_STOCK]
-    plugins: Annotated[Paths, PLUGINS]
-    embed_plugins: Annotated[bool, Flag("store the plugin libraries in the engine file")]
-    workspace: Annotated[int | None, Flag("limit of TensorRT's workspace in MiB", "MIB")]
-    timing_cache: Annotated[
-        StrPath | None, Flag("file with timings of earlier builds, read and updated", "FILE")
-    ]
-    optimization_level: Annotated[int | None, LEVEL]
-    layer_details: bool
-    bundle_for: Annotated[str, BUNDLE_FOR]
-    plugins_aarch64: Annotated[
-        StrPath | None,
-        Flag("with --bundle-for: a wheel of trtsmith for aarch64, for its plugin libraries", "WHEEL"),
-    ]
-    timeout: Annotated[float | None, TIMEOUT]
-
-
-def _deployed(name: str, **more: Any) -> Flag:
-    option = SETTABLE[name]
-    names = (flag for flag in option.flags if flag != "--memPoolSize")  # whose unit is another one
-    return Flag(option.help, option.metavar, *names, **more)
-
-
-class Deployment(TypedDict, total=False):
-    """deployment"""
-
-    version_compatible: Annotated[bool, _deployed("version_compatible")]
-    hardware_compatibility_level: Annotated[str, _deployed("hardware_compatibility_level")]
-    strip_plan: Annotated[bool, _deployed("strip_plan")]
-    refit: Annotated[bool, _deployed("refit")]
-    weight_streaming: Annotated[bool, _deployed("weight_streaming")]
-    tactic_sources: Annotated[Texts, _deployed("tactic_sources")]
-    memory_pool_limit: Annotated[
-        Texts,
-        _deployed("memory_pool_limit"),
-        Flag(
-            "the same, in MiB without a unit",
-            "POOL:SIZE",
-            "--memPoolSize",
-            dest="memory_pool_limit",
-            action="append",
-            type=in_mebibytes,
-        ),
-    ]
-    use_dla_core: Annotated[int | None, _deployed("use_dla_core", type=int)]
-    sparsity: Annotated[str, _deployed("sparsity")]
-    strongly_typed: Annotated[bool, _deployed("strongly_typed")]
-
-
-class Expected(TypedDict, total=False):
-    expected: Annotated[
-        Arrays | None,
-        Flag(
-            "expected outputs for --inputs; default: onnxruntime's",
-            "NPZ",
-            common=True,
-        ),
-    ]
-    reference: Annotated[References | None, REFERENCE]
-
-
-class Judged(Expected, Compared, total=False):
+class Compared(TypedDict, total=False):
     """verdict"""
 
-    max_cost: Annotated[
-        float | None,
-        Flag(
-            "how much int8 or fp8 may change any output, such as 0.05; more gives exit code 3",
-            "X",
-            type=cost,
-        ),
-    ]
     verify: Annotated[
         VerifyMode | None,
         Flag(
@@ -166,56 +75,38 @@ class Judged(Expected, Compared, total=False):
             "machine's GPU",
             default="auto",
             alone="verify",
-            choices=MODES,
         ),
         Flag("compare nothing", "", "--no-verify", alone="verify", action="store_true"),
     ]
 
 
-class ConversionOptions(
-    Torch,
-    Shapes,
-    Freezing,
-    Precision,
-    Engine,
-    Deployment,
-    Refused,
-    Judged,
-    EngineFile,
-    Page,
-    Operators,
-    Telling,
-    total=False,
-):
-    """The options of `trtsmith convert`."""
+CONVERSION = (
+    *(Torch, Shapes, FreezingOptions, PrecisionRequest, BuilderOptions, PluginOptions, DeviceOptions),
+    *(DEPLOYED, Refusals, ExpectedOutputs, Tolerances, Compared, EngineFile, Page, Operators, Telling),
+)
+"""The options of `trtsmith convert`."""
 
 
 def conversion_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
-    judged = (given.rtol, given.atol, given.not_compared, given.compare, given.max_cost)
     return stage_options(
         ConvertOptions,
-        ConversionOptions,
+        CONVERSION,
         given,
         model=model,
         output=output,
-        targets=targets_of(given.target),
-        bundle_for=given.bundle_for and device_of(given.bundle_for),
-        tolerances=tolerances_of(*judged),
-        references=references_of(given.reference),
-        precision=precision_of(given),
-        workspace_mib=given.workspace,
-        timeout_s=given.timeout,
+        tolerances=stage_options(Tolerances, CONVERSION, given),
+        precision=stage_options(PrecisionRequest, CONVERSION, given),
         settings=settings_of(given),
-        refusals=refusals_of(given, output),
+        refusals=stage_options(Refusals, CONVERSION, given).beside(output),
     )
 
 
-@with_operators
+@with_operators(CONVERSION)
 def convert(
     model: ModelLike,
     args: Example = None,
     kwargs: Mapping[str, Any] | None = None,
-    **options: Unpack[ConversionOptions],
+    **options: Unpack[keywords.ConvertKeywords],
 ) -> Conversion:
     """Converts a model into a TensorRT engine with its plugin library and a manifest, and compares the results.
 
@@ -316,7 +207,7 @@ def convert(
     Raises ConversionError with all problems for a model that cannot be converted or built; InvalidModelError; UsageError. If
     outputs disagree, the result says so; nothing is raised.
     """
-    given = with_defaults(ConversionOptions, options)
+    given = with_defaults(CONVERSION, options)
     asked = conversion_of(model_of(model, args, kwargs, given), output_of(given.output, args), given)
     return report_files.conversion(
         report_files.WrittenFiles(path_of(given.html), force=given.force),

@@ -1,62 +1,13 @@
-"""Turns declared options (trtsmith.options) into argparse flags.
-
-argparse shows the message of an ArgumentTypeError as it is.
-"""
+"""Turns declared options (trtsmith.options) into argparse flags."""
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+from argparse import Action, ArgumentParser, Namespace, _ActionsContainer
+from collections.abc import Mapping
+from typing import Any
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.option_values import EXPECTED, is_cost, is_count, is_seconds
-from trtsmith.converter.model.options.gpu_names import device_of, parse_targets
-from trtsmith.options import CHOICES, Flag, Option, blocks_of, options_of, title_of
-
-T = TypeVar("T")
-
-
-def _number(read: Callable[[str], Any], allowed: Callable[[object], bool]) -> Callable[[str], Any]:
-    def number(text: str) -> Any:
-        try:
-            value = read(text)
-        except ValueError:
-            value = None
-        if not allowed(value):
-            raise ArgumentTypeError(f"{text!r} is not {EXPECTED[allowed]}")
-        return value
-
-    return number
-
-
-positive_int = _number(int, is_count)
-positive_seconds = _number(float, is_seconds)
-cost = _number(float, is_cost)
-
-
-def not_negative(text: str) -> float:
-    """0 or a positive number that a clock can count to."""
-    return 0.0 if text.strip() == "0" else float(positive_seconds(text))
-
-
-def targets(text: str) -> tuple[str, ...]:
-    """sm86,RTX 4090 as ("sm86", "sm89")."""
-    return _parsed(parse_targets, text)
-
-
-def device(text: str) -> str:
-    """Jetson Orin as "orin"."""
-    return text and _parsed(device_of, text)
-
-
-def _parsed(parse: Callable[[str], T], text: str) -> T:
-    try:
-        return parse(text)
-    except UsageError as error:
-        (problem,) = error.problems
-        raise ArgumentTypeError(f"{problem.what}: {problem.expected}; {problem.fix}") from error
+from trtsmith.converter.model.options.declared import Block, Option, Options, blocks_of, options_of, title_of
+from trtsmith.converter.model.options.kinds import Flag, Kind
 
 
 class NextProfile(Action):
@@ -75,27 +26,17 @@ class NextProfile(Action):
         namespace.profiles = before
 
 
-def commas(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
+    """The argument of commands that read a model (trtsmith.arguments.named_model)."""
+    parser.add_argument_group("model").add_argument(
+        "model",
+        metavar=name,
+        help="an .onnx file; a torch.export program (.pt2); or MODULE:FUNCTION or FILE.py:FUNCTION, which returns a PyTorch "
+        "module and its example",
+    )
 
 
-_REPEATED: dict[str, Any] = {"action": "append", "default": []}
-_FILES = _REPEATED | {"type": Path}
-_OF_TYPE: Mapping[str, dict[str, Any]] = {
-    "bool": {"action": "store_true"},
-    "Arrays": {"type": Path},
-    "StrPath": {"type": Path},
-    **dict.fromkeys(("Paths", "Samples"), _FILES),
-    **dict.fromkeys(("Texts", "Ranges", "Freeze", "Tolerance", "References"), _REPEATED),
-    "Mapping[str, str]": _REPEATED,
-    "int": {"type": positive_int},
-    "float": {"type": positive_seconds},
-    **{name: {} for name in ("str", *CHOICES)},
-}
-"""What argparse does with options of a type, or of that or None."""
-
-
-def add_options(parser: ArgumentParser, options: type, terminal: type | None = None, **words: str) -> None:
+def add_options(parser: ArgumentParser, options: Options, terminal: type | None = None, **words: str) -> None:
     """The flags of a command. terminal: options that its function has not; they stand before those of pages and operators.
 
     words: by option, what the command says in the place of {} in its help.
@@ -104,7 +45,7 @@ def add_options(parser: ArgumentParser, options: type, terminal: type | None = N
     groups[""] = parser
     done: set[str] = set()
     for block in blocks_of(options):
-        if terminal is not None and {"html", "ops"} & block.__annotations__.keys():
+        if terminal is not None and {"html", "ops"} & {option.name for option in options_of(block)}:
             _add(parser, terminal, groups, done, words)
         _add(parser, block, groups, done, words)
     if terminal is not None:
@@ -115,7 +56,7 @@ def add_options(parser: ArgumentParser, options: type, terminal: type | None = N
 
 def _add(
     parser: ArgumentParser,
-    block: type,
+    block: Block,
     groups: dict[str, _ActionsContainer],
     done: set[str],
     words: Mapping[str, str],
@@ -138,14 +79,12 @@ def _add(
                 arguments["help"] = arguments["help"].replace("{}", words[option.name])
             added = place.add_argument(*flag.names or [f"--{option.name.replace('_', '-')}"], **arguments)
             added.common = flag.common  # type: ignore[attr-defined]
+            added.kind = option.kind if flag is option.flags[0] else Kind()  # type: ignore[attr-defined]
 
 
 def _arguments(option: Option, flag: Flag) -> dict[str, Any]:
     """What argparse is told of a flag besides what it says itself."""
     if flag is not option.flags[0]:
         return {} if flag.default is None else {"default": flag.default}
-    known: dict[str, Any] = {"dest": option.name, "default": option.default}
-    if "action" in flag.arguments:
-        return known
-    several = flag.arguments.get("type") in (targets, commas)  # in one value
-    return known if several else known | _OF_TYPE[option.type.removesuffix(" | None")]
+    asked = {} if "action" in flag.arguments else option.kind.flag
+    return {"dest": option.name, "default": option.default, **asked}

@@ -9,29 +9,18 @@ from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import (
-    logged,
-    onnx_of,
-    path_of,
-    precision_of,
-    stage_options,
-    tolerances_of,
-    with_operators,
-)
+from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
+from trtsmith.converter.convert.freezing import FreezingOptions
+from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, LocateOptions, locate_asked
-from trtsmith.converter.locate.searched_graph import MEMORY
+from trtsmith.converter.locate.prepare import LocateOptions, SearchForm, SearchSizes, locate_asked
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.model_options import Freezing, Page, Precision, Running, Tolerances
-from trtsmith.options import (
-    ExecutorName,
-    Flag,
-    Operators,
-    Progress,
-    Ranges,
-    StrPath,
-    with_defaults,
-)
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import only, with_defaults
+from trtsmith.converter.model.options.kinds import Flag, StrPath, path_of
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.options import Operators, Page, Telling, Torch
 
 
 class Found(TypedDict, total=False):
@@ -43,75 +32,39 @@ class Found(TypedDict, total=False):
     ]
 
 
-class Search(TypedDict, total=False):
-    """search"""
-
-    data_folder: StrPath | None
-    on: Annotated[
-        ExecutorName,
-        Flag(
-            "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. auto: "
-            "tensorrt if it is installed",
-            default="auto",
-            common=True,
-            choices=("auto", TENSORRT, KERNELS),
-        ),
-    ]
-    native: Annotated[bool, Flag("build plugin nodes from standard operators, without the plugins")]
-    all: Annotated[bool, Flag("continue after the first faulty node", common=True)]
-    memory: Annotated[
-        int,
-        Flag(
-            f"memory for intermediate values at a time ({MEMORY >> 20}): once on the device, twice on the host",
-            "MIB",
-            default=MEMORY >> 20,
-        ),
-    ]
-
-
-class Sizes(TypedDict, total=False):
-    """shapes and inputs"""
-
-    shapes: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX", common=True)]
-    values: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX")]
-
-
-class SearchedEngine(Running, total=False):
-    """engine"""
-
-
-class Allowance(Tolerances, total=False):
-    """verdict"""
-
-
-class SearchedOptions(
-    Search, Sizes, Freezing, Precision, SearchedEngine, Allowance, Found, Page, Operators, total=False
-):
-    """The options of `trtsmith locate`."""
-
-    progress: Progress | None
+SEARCHED = (
+    *(
+        only(Torch, "", "data_folder"),
+        SearchForm,
+        SearchSizes,
+        FreezingOptions,
+        PrecisionRequest,
+        RunningOptions,
+    ),
+    *(only(Tolerances, "verdict", "rtol", "atol"), Found, Page, Operators, only(Telling, "", "progress")),
+)
+"""The options of `trtsmith locate`."""
 
 
 def search_of(model: ModelSource, engine: Path | None, folder: Path | None, given: Any) -> LocateOptions:
     """folder: where the node is saved; None: nowhere."""
     return stage_options(
         LocateOptions,
-        SearchedOptions,
+        SEARCHED,
         given,
         model=model,
         engine=engine,
         folder=folder,
-        timeout_s=given.timeout,
-        precision=precision_of(given),
-        memory=given.memory << 20,
-        everything=given.all,
-        tolerances=tolerances_of(given.rtol, given.atol),
+        precision=stage_options(PrecisionRequest, SEARCHED, given),
+        tolerances=stage_options(Tolerances, SEARCHED, given),
     )
 
 
-@with_operators
+@with_operators(SEARCHED)
 def locate(
-    model: StrPath | bytes | ModelProto, engine: StrPath | None = None, **options: Unpack[SearchedOptions]
+    model: StrPath | bytes | ModelProto,
+    engine: StrPath | None = None,
+    **options: Unpack[keywords.LocateKeywords],
 ) -> Located:
     """Finds the node that makes an engine's results differ from onnxruntime's.
 
@@ -136,7 +89,7 @@ def locate(
 
     Raises ConversionError, InvalidModelError, and UsageError, for instance without a GPU.
     """
-    given = with_defaults(SearchedOptions, options)
+    given = with_defaults(SEARCHED, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
     files, progress = (
         report_files.WrittenFiles(path_of(given.html), force=given.force),

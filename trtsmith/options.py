@@ -1,164 +1,25 @@
-"""Declares each option once: its Python type, and its flag, help, default and choices on the command line.
-
-A block is a TypedDict whose values are of a type, or Annotated with that and a Flag. A docstring without a full stop is the
-title of its flags in a command's help. The options of a command are a TypedDict of blocks, in the order in which its help
-has them: argparse's flags, the keywords of the API's function, the keys of a zoo, and the pages of both references come from
-it.
-"""
+"""Options that several commands have, and that the API and the command line read themselves."""
 
 from __future__ import annotations
 
-import ast
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from inspect import Parameter, Signature, signature, unwrap
-from types import SimpleNamespace
-from typing import Annotated, Any, Literal, get_args, get_origin
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
-
-StrPath = str | os.PathLike[str]
-Paths = StrPath | Sequence[StrPath]
-Arrays = StrPath | Mapping[str, Any]
-"""An .npz file, or by name arrays, or what numpy makes arrays of."""
-
-Samples = Arrays | Sequence[Arrays]
-Texts = str | Sequence[str]
-Progress = Callable[[str], None]
-Freeze = Sequence[str] | Mapping[str, Any]
-Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
-"""Texts as --shapes and --values take them; or by name a range, or its text."""
-
-Tolerance = float | Texts | Mapping[str, float]
-References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
-
-PrecisionName = Literal["", "fp32", "fp16", "bf16", "int8", "fp8"]
-EnginePrecision = Literal["", "fp32", "tf32", "fp16", "fp16-sums", "bf16", "int8", "fp8"]
-AccumulateName = Literal["", "auto", "fp32", "fp16"]
-FlavourName = Literal["auto", "tensorrt", "tensorrt_rtx"]
-VerifyMode = Literal["auto", "graph", "engine"]
-ExecutorName = Literal["auto", "tensorrt", "kernels"]
-CudaGraphMode = Literal["both", "off", "on"]
-SpecializationMode = Literal["eager", "lazy", "none"]
-CHOICES = {name: get_args(value) for name, value in globals().items() if get_origin(value) is Literal}
-"""By the name of such a type, its texts."""
-
-_DEFAULTS: dict[str, Any] = dict.fromkeys(CHOICES, "") | {
-    "bool": False,
-    "str": "",
-    "Texts": (),
-    "Paths": (),
-    "Samples": (),
-    "Freeze": (),
-}
-"""By type, the value of an option that is not given and says no other; None of the others."""
-
-
-class Flag:
-    """The command-line form of an option, as far as it does not follow from its type.
-
-    help:    {} in it is what the command says of the option.
-    common:  whether the short help of a command with many flags shows it; --help-all shows all.
-    default: None: that of the type.
-    alone:   a name that flags share of which a command line may have one.
-    more:    arguments of argparse's add_argument, in the place of those that the type asks for.
-    """
-
-    def __init__(
-        self,
-        help: str,
-        metavar: str = "",
-        *names: str,
-        default: Any = None,
-        alone: str = "",
-        common: bool = False,
-        **more: Any,
-    ) -> None:
-        self.names, self.default, self.alone, self.common = names, default, alone, common
-        self.arguments = {"help": help, **({"metavar": metavar} if metavar else {}), **more}
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a block. type: as it is written there. flags: its own, and others that only the terminal has."""
-
-    name: str
-    type: str
-    flags: tuple[Flag, ...]
-
-    @property
-    def default(self) -> Any:
-        given = self.flags[0].default if self.flags else None
-        return _DEFAULTS.get(self.type) if given is None else given
-
-
-def title_of(block: type) -> str:
-    """The title of the flags of a block: its docstring, where that is no sentence."""
-    said = (block.__doc__ or "").strip()
-    return "" if said.endswith(".") else said
-
-
-def _bases(block: type) -> tuple[type, ...]:
-    return tuple(base for base in getattr(block, "__orig_bases__", ()) if base is not TypedDict)
-
-
-def blocks_of(options: type) -> Iterator[type]:
-    """The blocks of which the options of a command are made, in order, and itself; one with a title is whole."""
-    for base in () if title_of(options) else _bases(options):
-        yield from blocks_of(base)
-    yield options
-
-
-@cache
-def options_of(block: type) -> tuple[Option, ...]:
-    """The options of a block, with those of the blocks that it is made of."""
-    found = {option.name: option for base in _bases(block) for option in options_of(base)}
-    names = vars(sys.modules[block.__module__])
-    for name, hint in block.__annotations__.items():
-        if name not in found:
-            tree = ast.parse(hint.__forward_arg__, mode="eval")
-            flags = getattr(eval(compile(tree, name, "eval"), names), "__metadata__", ())
-            written = tree.body.slice.elts[0] if flags else tree.body
-            found[name] = Option(name, ast.unparse(written), flags)
-    return tuple(found.values())
-
-
-def with_defaults(options: type, values: Mapping[str, Any]) -> SimpleNamespace:
-    """All options of a command, as the command line has them: those of `values`, and the defaults of the others."""
-    return SimpleNamespace(**{option.name: option.default for option in options_of(options)} | dict(values))
-
-
-def keywords(options: type, values: object) -> dict[str, Any]:
-    """The options of a command out of all that its command line says."""
-    return {option.name: getattr(values, option.name) for option in options_of(options)}
-
-
-def spelled_out(function: Callable[..., Any]) -> Signature:
-    """The signature of a function, with `**options: Unpack[X]` as the keywords that X declares."""
-    found, names = signature(function), unwrap(function).__globals__
-    parameters: list[Parameter] = []
-    for parameter in found.parameters.values():
-        if parameter.kind is not parameter.VAR_KEYWORD:
-            parameters.append(parameter)
-            continue
-        declared = names[parameter.annotation.removeprefix("Unpack[").removesuffix("]")]
-        parameters += [
-            Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
-            for option in options_of(declared)
-        ]
-    return found.replace(parameters=parameters)
-
-
-REFERENCE = Flag(
-    "your function, in numpy or PyTorch, that computes an operator's nodes instead of onnxruntime, or the whole model; may "
-    "be repeated",
-    "[OP_TYPE=]MODULE:FUNCTION",
+from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
+from trtsmith.converter.model.options.kinds import (
+    SPECS,
+    VALUES,
+    Flag,
+    Paths,
+    Progress,
+    Ranges,
+    StrPath,
 )
+from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
+from trtsmith.flags import NextProfile
 
 
 class Operators(TypedDict, total=False):
@@ -170,8 +31,8 @@ class Operators(TypedDict, total=False):
             "FILE.py, a FOLDER or a dotted MODULE with their definitions, OPERATORS; its code is imported and run; may be "
             f"repeated. {VARIABLE} names more",
             "SPEC",
-            type=str,
             common=True,
+            kind=SPECS,
         ),
     ]
     plugins_from_packages: Annotated[
@@ -206,3 +67,73 @@ class Replacing(TypedDict, total=False):
 class Telling(TypedDict, total=False):
     verbose: bool  # of which every command has the flag
     progress: Progress | None
+
+
+class Torch(TypedDict, total=False):
+    """model"""
+
+    dynamic_shapes: Any
+    custom_translation_table: Mapping[Any, Any] | None
+    save_onnx: Annotated[StrPath | None, Flag("also save the exported ONNX model", "FILE")]
+    export_timeout: Annotated[
+        float | None, Flag(f"time limit of loading and exporting ({EXPORT_TIMEOUT_S:g})", "SECONDS")
+    ]
+    data_folder: StrPath | None
+
+
+def _trtexec(name: str) -> Flag:
+    return Flag("as in trtexec: a:1x3x8x8,b:1x4", "SPEC", f"--{name}Shapes", default="")
+
+
+class Shapes(TypedDict, total=False):
+    """shapes and inputs"""
+
+    shapes: Annotated[
+        Ranges | None,
+        Flag(
+            "the sizes of a dynamic input, once for each: images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for "
+            "all three. trtexec's form works, too: images:1x3x640x640,mask:1x1",
+            "NAME=MIN:OPT:MAX",
+            common=True,
+        ),
+        _trtexec("min"),
+        _trtexec("opt"),
+        _trtexec("max"),
+        Flag(
+            "begin the shapes of optimization profile N, from 0, as in trtexec",
+            "N",
+            "--profile",
+            default=(),
+            dest="profiles",
+            type=int,
+            action=NextProfile,
+        ),
+    ]
+    values: Annotated[
+        Ranges | None,
+        Flag(
+            "range of an integer input whose values decide shapes, such as sizes=[1,1]:[2,3]:[8,8]; once for each "
+            "such input",
+            "NAME=MIN:OPT:MAX",
+            kind=VALUES,
+        ),
+    ]
+
+
+class Page(Replacing, total=False):
+    """output"""
+
+    html: Annotated[
+        StrPath | None,
+        Flag(
+            "an HTML report: changes and reasons, the network, errors, times",
+            "FILE",
+            common=True,
+        ),
+        Flag(
+            "write overlays for Google's Model Explorer: route, rule, type, error and time by node",
+            "DIR",
+            "--model-explorer",
+            type=Path,
+        ),
+    ]

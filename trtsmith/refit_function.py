@@ -11,9 +11,12 @@ from typing_extensions import Unpack
 from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
 from trtsmith.converter.convert import refitting
 from trtsmith.converter.convert.refitting import RefitOptions, Refitted
+from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.model_options import Running
-from trtsmith.options import Flag, Operators, Replacing, StrPath, Telling, with_defaults
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.model.options.kinds import Flag, StrPath
+from trtsmith.options import Operators, Replacing, Telling
 
 
 class RefittedFile(Replacing, total=False):
@@ -25,20 +28,18 @@ class RefittedFile(Replacing, total=False):
     ]
 
 
-class RefittedEngine(Running, total=False):
-    """engine"""
-
-
-class RefitFlags(RefittedFile, RefittedEngine, Operators, Telling, total=False):
-    """The options of `trtsmith refit`."""
+REFITTED = (RefittedFile, RunningOptions, Operators, Telling)
+"""The options of `trtsmith refit`."""
 
 
 def refit_of(engine: Path, onnx: ModelSource, given: Any) -> RefitOptions:
-    return stage_options(RefitOptions, RefitFlags, given, engine=engine, onnx=onnx, timeout_s=given.timeout)
+    return stage_options(RefitOptions, REFITTED, given, engine=engine, onnx=onnx)
 
 
-@with_operators
-def refit(engine: StrPath, onnx: StrPath | ModelProto | bytes, **options: Unpack[RefitFlags]) -> Refitted:
+@with_operators(REFITTED)
+def refit(
+    engine: StrPath, onnx: StrPath | ModelProto | bytes, **options: Unpack[keywords.RefitKeywords]
+) -> Refitted:
     """Gives an engine the weights of another ONNX model of the same structure, without a build. Needs a GPU.
 
     engine:  an engine of `convert` with `refit` or `strip_plan`, with the manifest beside it.
@@ -56,5 +57,5 @@ def refit(engine: StrPath, onnx: StrPath | ModelProto | bytes, **options: Unpack
     Raises UsageError for an engine that cannot be refitted, and with all weights and nodes that differ; ConversionError and
     InvalidModelError as `convert` does. Nothing is written then.
     """
-    given = with_defaults(RefitFlags, options)
+    given = with_defaults(REFITTED, options)
     return refitting.refit(refit_of(Path(engine), onnx_of(onnx), given), logged(given.progress))

@@ -16,23 +16,20 @@ from trtsmith.arguments import (
     ModelLike,
     model_of,
     output_of,
-    precision_of,
     stage_options,
     with_operators,
 )
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.rewriting import rewrite_model
-from trtsmith.model_options import FLAVOUR, Freezing, Precision, Shapes, Torch
-from trtsmith.options import (
-    Flag,
-    FlavourName,
-    Operators,
-    Replacing,
-    StrPath,
-    with_defaults,
-)
+from trtsmith.converter.engine.build.build_request import BuilderOptions
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import only, with_defaults
+from trtsmith.converter.model.options.kinds import Flag, StrPath
+from trtsmith.options import Operators, Replacing, Shapes, Torch
 
 
 class GraphFile(Replacing, total=False):
@@ -49,7 +46,6 @@ class GraphFile(Replacing, total=False):
             common=True,
         ),
     ]
-    flavour: Annotated[FlavourName, FLAVOUR]
 
 
 class GraphForm(TypedDict, total=False):
@@ -64,21 +60,30 @@ class GraphForm(TypedDict, total=False):
     ]
 
 
-class GraphOptions(Torch, Shapes, Freezing, Precision, GraphFile, GraphForm, Operators, total=False):
-    """The options of `trtsmith rewrite`."""
+GRAPH = (
+    *(Torch, Shapes, FreezingOptions, PrecisionRequest, GraphFile),
+    *(only(BuilderOptions, "output", "flavour"), GraphForm, Operators),
+)
+"""The options of `trtsmith rewrite`."""
 
 
 def rewriting_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
-    precision = precision_of(given)
-    return stage_options(ConvertOptions, GraphOptions, given, model=model, output=output, precision=precision)
+    return stage_options(
+        ConvertOptions,
+        GRAPH,
+        given,
+        model=model,
+        output=output,
+        precision=stage_options(PrecisionRequest, GRAPH, given),
+    )
 
 
-@with_operators
+@with_operators(GRAPH)
 def rewrite(
     model: ModelLike,
     args: Example = None,
     kwargs: Mapping[str, Any] | None = None,
-    **options: Unpack[GraphOptions],
+    **options: Unpack[keywords.RewriteKeywords],
 ) -> Analysis:
     """Rewrites a model into TensorRT's graph, with plugin nodes, and writes it to a file if `output` names one.
 
@@ -97,7 +102,7 @@ def rewrite(
 
     Raises ConversionError for nodes that cannot be rewritten, InvalidModelError and UsageError.
     """
-    given = with_defaults(GraphOptions, options)
+    given = with_defaults(GRAPH, options)
     source, output = model_of(model, args, kwargs, given), output_of(given.output, args)
     asked = rewriting_of(source, output, given)
     return rewrite_model(asked, expand=given.expand, plugin_v2=given.plugin_v2)

@@ -10,22 +10,24 @@ import numpy as np
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import feeds_of, logged, path_of, paths_of
+from trtsmith.arguments import feeds_of, logged
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
-from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
-from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.own_files import CACHE
-from trtsmith.model_options import Running
-from trtsmith.options import (
+from trtsmith.converter.engine.runtime.run_request import EAGER, RunningOptions, RunRequest
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.model.options.kinds import (
+    NUMBER,
     Arrays,
     Flag,
-    Replacing,
     SpecializationMode,
     StrPath,
-    Telling,
-    with_defaults,
+    path_of,
+    paths_of,
 )
+from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.own_files import CACHE
+from trtsmith.options import Replacing, Telling
 
 
 class Run(TypedDict, total=False):
@@ -35,7 +37,7 @@ class Run(TypedDict, total=False):
             "load the engine's embedded plugin libraries even without a manifest; they run code of their own"
         ),
     ]
-    profile: Annotated[int, Flag("the optimization profile to run with (0)", "N", default=0, type=int)]
+    profile: Annotated[int, Flag("the optimization profile to run with (0)", "N", default=0, kind=NUMBER)]
     runtime_cache: Annotated[
         StrPath | None,
         Flag(
@@ -48,14 +50,13 @@ class Run(TypedDict, total=False):
         Flag(
             "TensorRT-RTX: compile kernels for new shapes before the run (eager), in the background (lazy) or never (none)",
             default=EAGER,
-            choices=SPECIALIZATIONS,
         ),
     ]
     cuda_graph: Annotated[bool, Flag("run the engine as a CUDA graph")]
 
 
-class RunOptions(Running, Run, Replacing, Telling, total=False):
-    """The options of `trtsmith run`."""
+RUN = (RunningOptions, Run, Replacing, Telling)
+"""The options of `trtsmith run`."""
 
 
 def run_of(engine: Path, given: Any) -> RunRequest:
@@ -79,8 +80,8 @@ def check_cache(path: Path | None, others: Iterable[object], *, force: bool) -> 
         check_report(path, others, "--runtime-cache", "the runtime cache", CACHE, force=force)
 
 
-@checked_types
-def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[str, np.ndarray]:
+@checked_types(RUN)
+def run(engine: StrPath, inputs: Arrays, **options: Unpack[keywords.RunKeywords]) -> dict[str, np.ndarray]:
     """Runs an engine in a child process, and returns its outputs by name. A fault in a kernel ends only that process.
 
     engine:    its file, with the manifest beside it.
@@ -102,6 +103,6 @@ def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[
 
     Raises UsageError for an engine that cannot be run here, and for inputs that do not fit it.
     """
-    given = with_defaults(RunOptions, options)
+    given = with_defaults(RUN, options)
     check_cache(path_of(given.runtime_cache), (Path(engine),), force=given.force)
     return run_engine(run_of(Path(engine), given), [feeds_of(inputs)], logged(given.progress)).outputs[0]

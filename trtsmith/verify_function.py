@@ -3,123 +3,58 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from onnx import ModelProto
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import logged, onnx_of, path_of, stage_options, tolerances_of, with_operators
+from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
+from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.verify.references import references_of
-from trtsmith.converter.verify.rounding import PRECISIONS
-from trtsmith.converter.verify.verdict import Verdict
-from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
-from trtsmith.model_options import Compared, Page, Running
-from trtsmith.options import (
-    REFERENCE,
-    Arrays,
-    EnginePrecision,
-    Flag,
-    Operators,
-    Paths,
-    Ranges,
-    References,
+from trtsmith.converter.model.options import keywords
+from trtsmith.converter.model.options.declared import only, with_defaults
+from trtsmith.converter.model.options.kinds import (
     StrPath,
-    Telling,
-    with_defaults,
+    path_of,
 )
+from trtsmith.converter.verify.references import ExpectedOutputs
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.converter.verify.verify_bundle import (
+    PolygraphyFiles,
+    VerifyInputs,
+    VerifyOptions,
+    verify_bundle,
+)
+from trtsmith.options import Operators, Page, Telling, Torch
 
-
-class Data(TypedDict, total=False):
-    """inputs and outputs"""
-
-    data_folder: StrPath | None
-    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: generated", "NPZ", common=True)]
-    expected: Annotated[
-        Arrays | None,
-        Flag(
-            "expected outputs for --inputs; default: onnxruntime's",
-            "NPZ",
-            common=True,
-        ),
-    ]
-    shapes: Annotated[
-        Ranges | None,
-        Flag(
-            "sizes of generated inputs, such as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
-            "NAME=SHAPE",
-            common=True,
-        ),
-    ]
-    reference: Annotated[References | None, REFERENCE]
-
-
-class PolygraphyFiles(TypedDict, total=False):
-    """Polygraphy's files"""
-
-    load_inputs: Annotated[
-        Paths,
-        Flag("inputs from `polygraphy run --save-inputs`, a file or a folder; may be repeated", "JSON"),
-    ]
-    load_outputs: Annotated[
-        StrPath | None,
-        Flag("outputs of one runner for --load-inputs, from `polygraphy run --save-outputs`", "JSON"),
-    ]
-    save_inputs: Annotated[
-        StrPath | None,
-        Flag(
-            "write the inputs for `polygraphy run --load-inputs`; a name without suffix makes a folder",
-            "JSON",
-        ),
-    ]
-    save_outputs: Annotated[
-        StrPath | None,
-        Flag(
-            "write the engine's outputs for `polygraphy run --load-outputs`; a name without suffix makes a folder",
-            "JSON",
-        ),
-    ]
-
-
-class Allowed(Compared, total=False):
-    """verdict"""
-
-    precision: Annotated[
-        EnginePrecision,
-        Flag(
-            "the engine's precision, which sets the default tolerance; default: the manifest's, with tf32 for fp32",
-            choices=PRECISIONS,
-        ),
-    ]
-
-
-class VerifiedEngine(Running, total=False):
-    """engine"""
-
-
-class VerificationOptions(
-    Data, PolygraphyFiles, Allowed, VerifiedEngine, Page, Operators, Telling, total=False
-):
-    """The options of `trtsmith verify`."""
+VERIFICATION = (
+    *(
+        only(Torch, "", "data_folder"),
+        VerifyInputs,
+        only(ExpectedOutputs, "inputs and outputs", "expected", "reference"),
+    ),
+    *(PolygraphyFiles, only(Tolerances, "verdict", "rtol", "atol", "not_compared", "compare")),
+    *(only(VerifyOptions, "verdict", "precision"), RunningOptions, Page, Operators, Telling),
+)
+"""The options of `trtsmith verify`."""
 
 
 def verification_of(model: ModelSource, engine: Path, given: Any) -> VerifyOptions:
     return stage_options(
         VerifyOptions,
-        VerificationOptions,
+        VERIFICATION,
         given,
         model=model,
         engine=engine,
-        tolerances=tolerances_of(given.rtol, given.atol, given.not_compared, given.compare),
-        references=references_of(given.reference),
-        timeout_s=given.timeout,
+        tolerances=stage_options(Tolerances, VERIFICATION, given),
     )
 
 
-@with_operators
+@with_operators(VERIFICATION)
 def verify(
-    model: StrPath | bytes | ModelProto, engine: StrPath, **options: Unpack[VerificationOptions]
+    model: StrPath | bytes | ModelProto, engine: StrPath, **options: Unpack[keywords.VerifyKeywords]
 ) -> Verdict:
     """Compares an engine's outputs, on this machine's GPU, with those of the original model in onnxruntime.
 
@@ -158,7 +93,7 @@ def verify(
     Raises UsageError for an engine that cannot run here, or belongs to another model. If outputs disagree, the verdict says
     so; nothing is raised. `locate` finds the faulty node.
     """
-    given = with_defaults(VerificationOptions, options)
+    given = with_defaults(VERIFICATION, options)
     asked = verification_of(onnx_of(model, given.data_folder), Path(engine), given)
     files, progress = (
         report_files.WrittenFiles(path_of(given.html), force=given.force),

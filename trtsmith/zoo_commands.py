@@ -6,17 +6,19 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from trtsmith.arguments import precision_of, refusals_of, shapes_of, values_of
-from trtsmith.bench_function import TimedOptions
-from trtsmith.convert_function import ConversionOptions
+from trtsmith.arguments import stage_options
+from trtsmith.bench_function import TIMED
+from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
-from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
-from trtsmith.converter.bench.timed_engine import graphs_of
+from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.deployment import SETTABLE, settings_of
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.converter.model.options.declared import Options
+from trtsmith.converter.model.options.kinds import shapes_of, values_of
+from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.flags import add_options
 
 _LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
@@ -56,38 +58,37 @@ def zoo_commands() -> ZooCommands:
     """The commands, with the options that they have now."""
     of_convert = (
         OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
-        OptionCheck(("values",), values_of),
+        OptionCheck(("values",), lambda options: values_of(options.values)),
         OptionCheck(
             ("rtol", "atol", "not-compared", "compare", "max-cost"),
-            lambda options: parse_tolerances(
-                options.rtol, options.atol, options.not_compared, options.compare, options.max_cost
-            ),
+            lambda options: stage_options(Tolerances, Tolerances, options),
         ),
         OptionCheck(
             ("keep-fp32", "accumulate", "io-precision", "calibration", "float-lstm", "precision"),
-            precision_of,
+            lambda options: stage_options(PrecisionRequest, PrecisionRequest, options),
         ),
         OptionCheck(
             ("mend-with", "reduce-timeout", "mend", "reduce"),
-            lambda options: refusals_of(options, Path(ENGINE)),
+            lambda options: stage_options(Refusals, Refusals, options),
         ),
         OptionCheck(("reference", "expected"), _check_references),
         OptionCheck(tuple(name.replace("_", "-") for name in SETTABLE), settings_of),
     )
     of_bench = (
-        OptionCheck(("at",), lambda options: check_points(options.at)),
-        OptionCheck(("cuda-graph",), lambda options: graphs_of(options.cuda_graph)),
-        OptionCheck(("at", "shapes", "inputs"), _check_inputs),
+        OptionCheck(
+            ("at", "shapes", "inputs"),
+            lambda options: check_options(stage_options(BenchOptions, TIMED, options, target=Path(ENGINE))),
+        ),
     )
-    convert = _parser_of("convert", ConversionOptions)
+    convert = _parser_of("convert", CONVERSION)
     return ZooCommands(
         ZooCommand("convert", convert, ("MODEL", "-o", ENGINE), REFUSED_OF_CONVERT, of_convert),
-        ZooCommand("bench", _parser_of("bench", TimedOptions), (ENGINE,), REFUSED_OF_BENCH, of_bench),
+        ZooCommand("bench", _parser_of("bench", TIMED), (ENGINE,), REFUSED_OF_BENCH, of_bench),
         shapes_of,
     )
 
 
-def _parser_of(name: str, options: type) -> _RaisingParser:
+def _parser_of(name: str, options: Options) -> _RaisingParser:
     """The command's parser but for what it says, and for what only the terminal has."""
     parser = _RaisingParser(prog=f"trtsmith {name}")
     parser.add_argument("given")
@@ -108,10 +109,3 @@ def _check_references(options: argparse.Namespace) -> None:
     if whole and (options.expected is not None or len(whole) > 1):
         what, where = "the expected outputs are given twice", f"--reference {whole[-1]}"
         raise UsageError(what, where, "one of them", "remove the other one")
-
-
-def _check_inputs(options: argparse.Namespace) -> None:
-    shapes = shapes_of(options)
-    check_options(
-        BenchOptions(Path(ENGINE), shapes=shapes, at=check_points(options.at), inputs=options.inputs)
-    )

@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from trtsmith.converter.bench.baseline_worker import BASELINES
 from trtsmith.converter.bench.layers import LayerNode, nodes_of
-from trtsmith.converter.bench.points import Point, given_point, points_of
+from trtsmith.converter.bench.points import Point, check_points, given_point, points_of
 from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.pipeline import convert
 from trtsmith.converter.engine.build.flavour import expected_target
-from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
-from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.engine.runtime.run_request import RunningOptions, RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.options.kinds import ARRAYS, NUMBER, SHAPES, WORDS, Flag, texts_of
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin import creators
@@ -37,23 +40,80 @@ from trtsmith.importers.registry import OPS
 MODEL_SUFFIX = ".onnx"
 
 
+@dataclass(frozen=True, kw_only=True)
+class BenchInputs:
+    """Sizes and inputs of the timed runs."""
+
+    TITLE: ClassVar[str] = "inputs"
+
+    shapes: Annotated[
+        Mapping[str, ShapeRange],
+        Flag(
+            "for an engine: the shape to time at, such as images=1x3x640x640; for a model: the profile, as for `convert`",
+            "NAME=SHAPE",
+            common=True,
+            kind=SHAPES,
+        ),
+    ] = field(default_factory=dict)
+    at: Annotated[
+        tuple[str, ...],
+        Flag(
+            "points of the profile to time at: min, opt, max (opt)",
+            "POINT,...",
+            common=True,
+            kind=replace(WORDS, read=lambda given, name: check_points(texts_of(given))),
+        ),
+    ] = ("opt",)
+    inputs: Annotated[
+        ArraySource | None,
+        Flag("inputs by name; default: generated random numbers", "NPZ", common=True, kind=ARRAYS),
+    ] = None
+    freeze: Annotated[tuple[str, ...], Flag("for a model: as for `convert`", "NAME=VALUE")] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineOptions:
+    """Other runtimes and forms of the model to time."""
+
+    TITLE: ClassVar[str] = "comparison, for a model"
+
+    against: Annotated[
+        tuple[str, ...],
+        Flag(
+            "; ".join(f"{name}: {text}" for name, text in BASELINES.items()),
+            "NAME,...",
+            common=True,
+            kind=WORDS,
+        ),
+    ] = ()
+    torch: Annotated[
+        str,
+        Flag(
+            "function that takes the inputs by name as tensors, and returns a callable without arguments that returns "
+            "the outputs",
+            "MODULE:FUNCTION",
+        ),
+    ] = ""
+    plugin_vs_native: Annotated[
+        bool, Flag("time the model with plugins, and with their expansions into standard operators")
+    ] = False
+
+
 @dataclass(frozen=True)
-class BenchOptions:
+class BenchOptions(BenchInputs, BaselineOptions, RunningOptions):
     """What `trtsmith bench` is told. target: an engine, or a model if its name ends in .onnx."""
 
     target: Path
-    shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
-    at: tuple[str, ...] = ("opt",)
-    inputs: ArraySource | None = None
-    freeze: tuple[str, ...] = ()
     timing: TimingOptions = field(default_factory=TimingOptions)
-    layers: int = 10
-    against: tuple[str, ...] = ()
-    torch: str = ""
-    plugin_vs_native: bool = False
-    plugins: tuple[Path, ...] = ()
-    flavour: str = "auto"
-    timeout_s: float | None = None
+    layers: Annotated[
+        int,
+        Flag(
+            "show the N slowest layers, and the shares of operators and plugins; 0: no profile (10)",
+            "N",
+            common=True,
+            kind=replace(NUMBER, read=lambda given, name: max(given, 0)),
+        ),
+    ] = 10
     verbose: bool = False
 
     @property
@@ -94,13 +154,7 @@ def open_source(options: BenchOptions) -> BuildSource:
 
 def given_engine(options: BenchOptions) -> Subject:
     """The engine that the user names, by its manifest. UsageError where it cannot be run."""
-    run = request_for(
-        options.target,
-        options.plugins,
-        options.flavour,
-        verbose=options.verbose,
-        timeout_s=options.timeout_s,
-    )
+    run = request_as_asked(options.target, options, verbose=options.verbose)
     return Subject(run, describe_engine(run), {})
 
 
@@ -196,4 +250,4 @@ def _built(options: BenchOptions, model: Path, engine: Path, progress: Progress)
         ),
         progress,
     )
-    return request_for(engine, options.plugins, verbose=options.verbose, timeout_s=options.timeout_s)
+    return request_as_asked(engine, options, verbose=options.verbose)

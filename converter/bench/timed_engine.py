@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -15,34 +15,57 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_in_child import answer_of, checked
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.option_values import check_values
+from trtsmith.converter.model.options.kinds import DURATION, KINDS, Flag
 from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-
-
-@dataclass(frozen=True)
-class TimingOptions:
-    """How to time. iterations: the least number of inferences of a run, warm-up left out.
-
-    graphs:    whether to capture a CUDA graph, one run for each answer.
-    transfers: whether inputs and outputs are copied from and to the host.
-    """
-
-    warmup_s: float = 0.2
-    duration_s: float = 3.0
-    iterations: int = 10
-    streams: int = 1
-    transfers: bool = True
-    graphs: tuple[bool, ...] = (False, True)
-
 
 GRAPHS = {"both": (False, True), "off": (False,), "on": (True,)}
 """By what a user says of CUDA graphs, the runs to make: without, with."""
 
 
-def graphs_of(said: str) -> tuple[bool, ...]:
+def graphs_of(said: str, name: str = "cuda_graph") -> tuple[bool, ...]:
     """UsageError for what is not in GRAPHS."""
-    check_values(("--cuda-graph", said, tuple(GRAPHS)))
+    check_values((f"--{name.replace('_', '-')}", said, tuple(GRAPHS)))
     return GRAPHS[said]
+
+
+@dataclass(frozen=True)
+class TimingOptions:
+    """How to time. iterations: warm-up left out. graphs: whether to capture a CUDA graph, one run for each answer."""
+
+    TITLE: ClassVar[str] = "timing"
+
+    warmup_s: Annotated[
+        float,
+        Flag(
+            "time before the measurement (200)",
+            "MS",
+            default=200.0,
+            kind=replace(DURATION, read=lambda given, name: given / 1e3),
+            keyword="warmup_ms",
+        ),
+    ] = 0.2
+    duration_s: Annotated[float, Flag("length of each run (3)", "S", kind=DURATION)] = 3.0
+    iterations: Annotated[int, Flag("minimum number of inferences (10)", "N")] = 10
+    streams: Annotated[int, Flag("number of parallel contexts (1)", "N", common=True)] = 1
+    transfers: Annotated[
+        bool,
+        Flag(
+            "keep inputs and outputs on the GPU, without copies",
+            "",
+            "--no-transfers",
+            action="store_false",
+        ),
+    ] = True
+    graphs: Annotated[
+        tuple[bool, ...],
+        Flag(
+            "time with a CUDA graph, without one, or both (both)",
+            default="both",
+            kind=replace(KINDS["CudaGraphMode"], read=graphs_of),
+            keyword="cuda_graph",
+        ),
+    ] = GRAPHS["both"]
 
 
 @dataclass(frozen=True)

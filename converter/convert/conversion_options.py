@@ -2,49 +2,94 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, ClassVar
 
 from trtsmith.converter.convert.analysis import AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
-from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel, has_example
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
-from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
-from trtsmith.converter.model.arrays import ArraySource, named_source
+from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS, BuilderOptions
+from trtsmith.converter.model.arrays import named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.options.gpu_names import DEVICES
+from trtsmith.converter.model.options.kinds import DEVICE, Flag
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.verify.given import without_inputs
-from trtsmith.converter.verify.references import NO_REFERENCES, References, check_one_expectation
+from trtsmith.converter.verify.references import ExpectedOutputs, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances
-
-_AS_IT_IS = PrecisionRequest()
-_LOOKED_INTO = Refusals()
 
 MODES = ("auto", "graph", "engine")
 """auto: the engine too, if this machine's GPU is one of those that it was built for."""
 
 
+_OF_DEVICE = frozenset(
+    {
+        "targets",
+        "flavour",
+        "workspace",
+        "optimization_level",
+        "layer_details",
+        "settings",
+    }  # trtexec gets them
+    | {"verbose", "timeout_s", "keep"}  # of a build here, which there is none of
+)
+"""Of BuilderOptions, those that go with --bundle-for; any other is refused by name."""
+
 _NOT_PASSED_ON = ("strip_plan", "memory_pool_limit", "tactic_sources", "hardware_compatibility_level")
 """Settings that the device's trtexec does not get: it compares nothing without weights, and spells the others otherwise."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PluginOptions:
+    """The plugins that nodes may become."""
+
+    TITLE: ClassVar[str] = "engine"
+
+    plugins: Annotated[tuple[Path, ...], Flag("a plugin library {}; may be repeated", "LIB")] = ()
+    prefer_stock: Annotated[
+        bool, Flag("use TensorRT's own plugins, even for nodes that trtsmith has a plugin for")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """The device for which a folder is written instead of an engine.
+
+    bundle_for: one of DEVICES, or "" for an engine.
+    plugins_aarch64: a wheel of trtsmith with the plugin libraries for it; None: this installation's.
+    """
+
+    TITLE: ClassVar[str] = "engine"
+
+    bundle_for: Annotated[
+        str,
+        Flag(
+            "build nothing here: write a folder from which the device builds, runs and compares the engine "
+            f"({', '.join(DEVICES)})",
+            "DEVICE",
+            kind=DEVICE,
+        ),
+    ] = ""
+    plugins_aarch64: Annotated[
+        Path | None,
+        Flag("with --bundle-for: a wheel of trtsmith for aarch64, for its plugin libraries", "WHEEL"),
+    ] = None
+
+
 @dataclass(frozen=True)
-class ConvertOptions:
+class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptions, ExpectedOutputs):
     """What `trtsmith convert`, `check` and `rewrite` are told. Paths are as the user gave them.
 
     output: the engine's file; None: the engine is given back as bytes, and nothing is written.
     more_shapes: of the optimization profiles after the first.
-    bundle_for: one of DEVICES: nothing is built, and `output` is a folder from which the device builds the engine.
-        plugins_aarch64: a wheel of trtsmith with the plugin libraries for it; None: this installation's.
     verify: MODES; None: compare nothing.
-    settings: of the builder, by name (converter/engine/build/deployment.py).
-    refusals: what is done where TensorRT refuses the graph. keep: whether the engine is wanted; without it there must be no
-        output and no comparison, and `engine` of the result is empty.
+    refusals: what is done where TensorRT refuses the graph. keep: without it there must be no output and no comparison, and
+        `engine` of the result is empty.
     force: whether existing files are replaced that are not of an earlier conversion of the model.
     """
 
@@ -53,36 +98,17 @@ class ConvertOptions:
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
     more_shapes: tuple[dict[str, ShapeRange], ...] = ()
     values: dict[str, ShapeRange] = field(default_factory=dict)
-    freeze: Freeze = ()
-    targets: tuple[str, ...] = ()
-    flavour: str = "auto"
-    plugins: tuple[Path, ...] = ()
-    prefer_stock: bool = False
-    inputs: ArraySource | None = None
-    expected: ArraySource | None = None
     tolerances: Tolerances | None = None
-    references: References = NO_REFERENCES
     verify: str | None = "auto"
-    precision: PrecisionRequest = _AS_IT_IS
-    embed_plugins: bool = False
-    workspace_mib: int | None = None
-    timing_cache: Path | None = None
-    optimization_level: int | None = None
-    layer_details: bool = False
-    settings: dict[str, Any] = field(default_factory=dict)
-    timeout_s: float | None = None
-    verbose: bool = False
-    refusals: Refusals = _LOOKED_INTO
-    keep: bool = True
-    bundle_for: str = ""
-    plugins_aarch64: Path | None = None
+    precision: PrecisionRequest = field(default_factory=PrecisionRequest)
+    refusals: Refusals = field(default_factory=Refusals)
     force: bool = False
 
     def __post_init__(self) -> None:
         check_values(
             ("--verify", self.verify, MODES),
             *(("--target", target, is_target) for target in self.targets),
-            ("--workspace", self.workspace_mib, is_count),
+            ("--workspace", self.workspace, is_count),
             ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
             ("--timeout", self.timeout_s, is_seconds),
             ("--bundle-for", self.bundle_for, ("", *DEVICES)),
@@ -103,15 +129,24 @@ class ConvertOptions:
         if expected and self.inputs is None and not has_example(self.model):
             raise without_inputs(expected)
 
+    def builder(self) -> BuilderOptions:
+        """The builder's options, with the device as the target where one is named."""
+        asked = BuilderOptions(**{one.name: getattr(self, one.name) for one in fields(BuilderOptions)})
+        return replace(asked, targets=(DEVICES[self.bundle_for],)) if self.bundle_for else asked
+
     def _check_device(self) -> None:
         target = DEVICES[self.bundle_for]
+        unsaid = BuilderOptions()
         wrong = {
             f"--target {','.join(self.targets)}": self.targets not in ((), (target,)),
             "--flavour tensorrt_rtx": self.flavour == "tensorrt_rtx",
             "--verify engine": self.verify == "engine",
             "--no-verify": self.verify is None,
-            "--embed-plugins": self.embed_plugins,
-            "--timing-cache": self.timing_cache,
+            **{
+                f"--{one.name.replace('_', '-')}": getattr(self, one.name) != getattr(unsaid, one.name)
+                for one in fields(BuilderOptions)
+                if one.name not in _OF_DEVICE
+            },
             "an output in memory": self.output is None,
             "--profile": self.more_shapes,
             **{f"--{name.replace('_', '-')}": name in self.settings for name in _NOT_PASSED_ON},

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import onnx
@@ -13,6 +14,7 @@ import onnx
 from trtsmith.converter.model.arrays import ArraySource, load_array, load_arrays, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.options.kinds import ARRAYS, FREEZE, Flag
 from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
@@ -27,6 +29,23 @@ _FORM = "NAME=VALUE: 3, 0.5, true, [0,1], or @FILE.npy"
 Values = Mapping[str, np.ndarray]
 Freeze = Sequence[str] | Mapping[str, Any]
 """Inputs that become constants: texts as --freeze takes them, or by name an array, a number or a list of numbers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezingOptions:
+    """Inputs to freeze, and example inputs, which give values to those that TensorRT needs constant."""
+
+    TITLE: ClassVar[str] = "shapes and inputs"
+
+    freeze: Annotated[
+        Freeze,
+        Flag(
+            "make an input a constant: axes=[0,1], k=3, ratio=0.5, training=true, or grid=@FILE.npy; may be repeated",
+            "NAME=VALUE",
+            kind=FREEZE,
+        ),
+    ] = ()
+    inputs: Annotated[ArraySource | None, Flag("example inputs, {}", "NPZ", common=True, kind=ARRAYS)] = None
 
 
 def rewrite_frozen(

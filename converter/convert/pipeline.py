@@ -61,7 +61,6 @@ from trtsmith.converter.model.errors import BuildRefused, ConversionError, Trtsm
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
-from trtsmith.converter.model.options.gpu_names import DEVICES
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.own_files import CACHE
 from trtsmith.converter.model.printable import one_line
@@ -78,8 +77,6 @@ from trtsmith.converter.verify.references import (
     check_known,
 )
 from trtsmith.converter.verify.verdict import Verdict
-
-_AS_IT_IS = PrecisionRequest()
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,7 +202,14 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         graph = Path(folder) / "model.onnx"
         progress.step("saving the rewritten graph")
         with problems_named(graph, options.model):
-            request = _build_request(options, planned, loaded, profiles, graph)
+            request = BuildRequest(
+                onnx_path=graph,
+                engine_path=graph.with_name("engine"),
+                plugin_libraries=loaded,
+                plugins=(*planned.plugins, *planned.foreign),
+                profiles=profiles,
+                **vars(options.builder()),
+            )
             comparison = GraphComparison(check, options, analysis, progress)
             try:
                 if options.bundle_for:
@@ -290,7 +294,7 @@ def _with_offer(
     error: BuildRefused, options: ConvertOptions, analysis: Analysis, progress: Steps
 ) -> BuildRefused:
     """The refusal, with --freeze for inputs that choose branches, where the model builds with it."""
-    if options.refusals.reduce_s is None or isinstance(options.model, TorchSource):
+    if not options.refusals.reduce or isinstance(options.model, TorchSource):
         return error  # nothing is to be looked for, or the model would be exported again
 
     def builds(values: Mapping[str, np.ndarray]) -> bool:
@@ -298,7 +302,7 @@ def _with_offer(
         progress.step(f"trying to build with {' '.join(texts)} frozen")
         freeze = options.freeze
         frozen = {**freeze, **values} if isinstance(freeze, Mapping) else [*freeze, *texts]
-        trial = replace(options, output=None, keep=False, freeze=frozen, refusals=Refusals(None))
+        trial = replace(options, output=None, keep=False, freeze=frozen, refusals=Refusals(reduce=False))
         with suppress(TrtsmithError):
             convert(replace(trial, verify=None, expected=None, references=NO_REFERENCES), _silent)
             return True
@@ -317,34 +321,8 @@ def analysis_of(options: ConvertOptions) -> Analysis | None:
     have to be exported again. TrtsmithError where it cannot be read or analysed."""
     if not isinstance(options.model, Path) or has_example(options.model):
         return None
-    return analyse(load_model(options.model), replace(analysis_options(options), precision=_AS_IT_IS))
-
-
-def _build_request(
-    options: ConvertOptions,
-    planned: Plan,
-    loaded: tuple[Path, ...],
-    profiles: tuple[dict[str, Profile], ...],
-    graph: Path,
-) -> BuildRequest:
-    """What to build of the graph in that file; the engine is written beside it."""
-    return BuildRequest(
-        onnx_path=graph,
-        engine_path=graph.with_name("engine"),
-        plugin_libraries=loaded,
-        plugins=(*planned.plugins, *planned.foreign),
-        profiles=profiles,
-        targets=(DEVICES[options.bundle_for],) if options.bundle_for else options.targets,
-        flavour=options.flavour,
-        workspace_mib=options.workspace_mib,
-        timing_cache=options.timing_cache,
-        embed_plugins=options.embed_plugins,
-        optimization_level=options.optimization_level,
-        layer_details=options.layer_details,
-        settings=options.settings,
-        verbose=options.verbose,
-        timeout_s=options.timeout_s,
-        keep=options.keep,
+    return analyse(
+        load_model(options.model), replace(analysis_options(options), precision=PrecisionRequest())
     )
 
 

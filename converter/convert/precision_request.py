@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from trtsmith.converter.engine.bundle.origin import EngineOrigin
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values
+from trtsmith.converter.model.options.kinds import KINDS, Flag
 from trtsmith.converter.rewrite.precision.formats import FORMATS, Format
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.rewrite.types import IoType
@@ -34,23 +36,58 @@ _WITH = {
 class PrecisionRequest:
     """What the user asks for.
 
-    precision:  one of PRECISIONS; "" leaves the types as the model has them.
-    keep:       --keep-fp32: names of nodes, patterns, operators.
-    io:         whether inputs and outputs of the model get the type too.
-    calibration: inputs, in .npz files or as arrays, for int8 and fp8.
-    accumulate: --accumulate: where products of float16 are summed in float16 (ACCUMULATE); "": auto.
-    float_lstm: whether an LSTM that quantizes its input and state as it runs is to be one in float32; means something
-        with any precision, and without one.
+    precision:  "" leaves the types as the model has them.
+    accumulate: "": auto.
+    float_lstm: means something with any precision, and without one.
     decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
     """
 
-    precision: str = ""
-    keep: tuple[str, ...] = ()
-    io: bool = False
-    calibration: tuple[ArraySource, ...] = ()
+    TITLE: ClassVar[str] = "precision"
+
+    precision: Annotated[
+        str,
+        Flag(
+            "run layers in this type where accuracy allows; inputs and outputs keep their types. Default: the model's types",
+            common=True,
+            kind=KINDS["PrecisionName"],
+        ),
+    ] = ""
+    keep: Annotated[
+        tuple[str, ...],
+        Flag(
+            "keep nodes in float32: a name, a pattern such as '/head/*', or an operator; may be repeated",
+            "NAME|OP",
+            keyword="keep_fp32",
+        ),
+    ] = ()
+    accumulate: Annotated[
+        str,
+        Flag(
+            "for fp16 with TensorRT-RTX, which sums float16 products in float16: keep no such sum in float32 (fp16), "
+            "sums of more than 256 products (fp32), or as many as the accuracy of the outputs needs (auto, the default)",
+            kind=KINDS["AccumulateName"],
+        ),
+    ] = ""
+    float_lstm: Annotated[
+        bool,
+        Flag(
+            "compute DynamicQuantizeLSTM as a float32 LSTM: one fast layer that does not round its input and state to "
+            "8 bits. The missing rounding changes the results: by 0.001 to 0.7 of the largest value in the cases seen"
+        ),
+    ] = False
+    io: Annotated[bool, Flag("convert float inputs and outputs to that type too", keyword="io_precision")] = (
+        False
+    )
+    calibration: Annotated[
+        tuple[ArraySource, ...],
+        Flag(
+            "samples to calibrate int8 and fp8 with, along the first axis (default: --inputs); may be repeated",
+            "NPZ",
+            common=True,
+            kind=KINDS["Samples"],
+        ),
+    ] = ()
     decided: Mapping[str, str] | None = None
-    accumulate: str = ""
-    float_lstm: bool = False
 
     def __post_init__(self) -> None:
         """UsageError: an unknown precision, or what means nothing with the one that is, or is not, asked for."""

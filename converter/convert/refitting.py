@@ -23,10 +23,10 @@ from trtsmith.converter.engine.bundle.bundle import (
 from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
 from trtsmith.converter.engine.bundle.manifest import mapping, read_manifest
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_facts, origin_of
-from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.runtime.run_in_child import checked, death_problem
-from trtsmith.converter.engine.runtime.run_request import RefitRequest, RunRequest
+from trtsmith.converter.engine.runtime.run_request import RefitRequest, RunningOptions, RunRequest
 from trtsmith.converter.graph.engine_structure import Structure, differences, structure_of
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import UsageError
@@ -43,7 +43,7 @@ _BUILD = "convert the new model"
 
 
 @dataclass(frozen=True)
-class RefitOptions:
+class RefitOptions(RunningOptions):
     """What `trtsmith refit` is told. onnx: the model with the new weights. output: of the new engine; None: `engine`.
 
     force: whether `output` may replace anything but an earlier engine of the model.
@@ -52,9 +52,6 @@ class RefitOptions:
     engine: Path
     onnx: ModelSource
     output: Path | None = None
-    plugins: tuple[Path, ...] = ()
-    flavour: str = "auto"
-    timeout_s: float | None = None
     verbose: bool = False
     force: bool = False
 
@@ -94,14 +91,7 @@ def refit(options: RefitOptions, progress: Progress) -> Refitted:
     """
     with progress_reports(progress) as telling:
         target = options.output or options.engine
-        request = request_for(
-            options.engine,
-            options.plugins,
-            options.flavour,
-            without_weights=True,
-            verbose=options.verbose,
-            timeout_s=options.timeout_s,
-        )
+        request = request_as_asked(options.engine, options, without_weights=True, verbose=options.verbose)
         built = _built(options.engine)
         libraries = request.plugin_libraries
         check_output(target, options.onnx if isinstance(options.onnx, Path) else None, libraries)

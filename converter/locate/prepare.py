@@ -6,21 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.engine_analysis import analysis_of_engine
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
-from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.plan import Plan, library_of_plugins
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.flavour import choose_flavour, expected_target
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_of
-from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
+from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
@@ -29,11 +31,12 @@ from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.reduced_precision import precision_asked, reduction_of, searched
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.searched_graph import MEMORY, Progress, ReplayKernel, SearchOptions
-from trtsmith.converter.model.arrays import ArraySource, told_source
+from trtsmith.converter.model.arrays import told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.options.kinds import COUNT, KINDS, SHAPES, VALUES, Flag
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin.calls import KernelsByPlugin
@@ -49,43 +52,73 @@ from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
-from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
+from trtsmith.converter.verify.tolerances import Tolerances
 
 TENSORRT, KERNELS = "tensorrt", "kernels"
 KERNEL_TIMEOUT_S = 120.0
-NO_TOLERANCES = parse_tolerances()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchForm:
+    """How the search runs. memory: in bytes."""
+
+    TITLE: ClassVar[str] = "search"
+
+    on: Annotated[
+        str,
+        Flag(
+            "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. auto: "
+            "tensorrt if it is installed",
+            common=True,
+            kind=KINDS["ExecutorName"],
+        ),
+    ] = "auto"
+    native: Annotated[bool, Flag("build plugin nodes from standard operators, without the plugins")] = False
+    everything: Annotated[bool, Flag("continue after the first faulty node", common=True, keyword="all")] = (
+        False
+    )
+    memory: Annotated[
+        int,
+        Flag(
+            f"memory for intermediate values at a time ({MEMORY >> 20}): once on the device, twice on the host",
+            "MIB",
+            default=MEMORY >> 20,
+            kind=replace(COUNT, read=lambda given, name: given << 20),
+        ),
+    ] = MEMORY
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSizes:
+    TITLE: ClassVar[str] = "shapes and inputs"
+
+    shapes: Annotated[
+        dict[str, ShapeRange], Flag("as for convert", "NAME=MIN:OPT:MAX", common=True, kind=SHAPES)
+    ] = field(default_factory=dict)
+    values: Annotated[dict[str, ShapeRange], Flag("as for convert", "NAME=MIN:OPT:MAX", kind=VALUES)] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True)
-class LocateOptions:
-    """What `trtsmith locate` is told. native: plugin nodes as standard operators, in an engine without plugins.
+class LocateOptions(SearchForm, SearchSizes, FreezingOptions, RunningOptions):
+    """What `trtsmith locate` is told.
 
-    on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run. precision: of a graph without an engine.
+    timeout_s: for each build and each run. precision: of a graph without an engine.
     arithmetic: by what precision outputs are allowed to differ (verify.rounding.PRECISIONS); "": the graph's.
     feeds, frozen: inputs, and those of them that are constants in the engine, where they are known already.
-    folder, memory, everything: as SearchOptions has them. tolerances: of the model's outputs.
+    folder: as SearchOptions has it. tolerances: of the model's outputs.
     force: whether `folder` may hold anybody's files, under the names of ours.
     """
 
     model: ModelSource
     engine: Path | None = None
-    inputs: ArraySource | None = None
-    freeze: Freeze = ()
-    shapes: dict[str, ShapeRange] = field(default_factory=dict)
-    values: dict[str, ShapeRange] = field(default_factory=dict)
-    plugins: tuple[Path, ...] = ()
-    flavour: str = "auto"
-    on: str = "auto"
-    native: bool = False
-    timeout_s: float | None = None
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     arithmetic: str = ""
     feeds: Arrays | None = None
     frozen: Arrays | None = None
     folder: Path | None = None
-    memory: int = MEMORY
-    everything: bool = False
-    tolerances: Tolerances = NO_TOLERANCES
+    tolerances: Tolerances = field(default_factory=Tolerances)
     force: bool = False
 
 
@@ -112,7 +145,7 @@ def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[Prep
     original = load_model(asked.model)
     request, origin = None, EngineOrigin()
     if asked.engine is not None:
-        request = replace(request_for(asked.engine, asked.plugins, asked.flavour), timeout_s=asked.timeout_s)
+        request = request_as_asked(asked.engine, asked)
         origin = origin_of(asked.engine)
     flavour = asked.flavour if request is None else request.flavour
     precision = precision_asked(

@@ -22,7 +22,7 @@ from trtsmith.converter.polygraphy_extension.whole_models import (
 )
 
 if TYPE_CHECKING:
-    from trtsmith.options import FlavourName, PrecisionName
+    from trtsmith.converter.model.options.kinds import FlavourName, PrecisionName
 
 Shapes = Mapping[str, Sequence[Sequence[int]]]
 

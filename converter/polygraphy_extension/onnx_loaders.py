@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import onnx
 
     from trtsmith.converter.model.model import Model
-    from trtsmith.options import FlavourName, PrecisionName
+    from trtsmith.converter.model.options.kinds import FlavourName, PrecisionName
 
 
 @dataclass(eq=False, repr=False)

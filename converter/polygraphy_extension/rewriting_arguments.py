@@ -24,6 +24,7 @@ from polygraphy.tools.args.base import BaseArgs
 from polygraphy.tools.script import make_invocable
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.kinds import FLAVOUR
 from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, warn
 
 LOADERS = "trtsmith.converter.polygraphy_extension.onnx_loaders"
@@ -112,7 +113,6 @@ def give_rewritten(user: Any, first: int, settings: dict[str, Any], *, for_onnxr
 
 
 _PRECISIONS = ("fp16", "bf16", "int8", "fp8")
-_FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 _TENSORRT, _ONNXRUNTIME = "trt", "onnxrt"  # Polygraphy's options of runners that can get a rewritten graph
 
 
@@ -133,7 +133,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
     def add_parser_args_impl(self) -> None:
         self.group.add_argument(
             "--trtsmith-flavour",
-            choices=_FLAVOURS,
+            choices=FLAVOUR.flag["choices"],
             default=None,
             help="The TensorRT to rewrite and build for. Default: tensorrt_rtx if POLYGRAPHY_USE_TENSORRT_RTX is 1, "
             "else tensorrt or tensorrt_rtx, as `trtsmith convert` chooses",

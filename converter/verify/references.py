@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction
+from trtsmith.converter.model.options.kinds import ARRAYS, KINDS, Flag
 from trtsmith.converter.model.user_function import (
     Function,
     UserFunction,
@@ -60,6 +63,27 @@ class References:
 
 
 NO_REFERENCES = References()
+
+REFERENCE = Flag(
+    "your function, in numpy or PyTorch, that computes an operator's nodes instead of onnxruntime, or the whole model; may "
+    "be repeated",
+    "[OP_TYPE=]MODULE:FUNCTION",
+    kind=replace(KINDS["References"], read=lambda given, name: references_of(given)),
+    keyword="reference",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedOutputs:
+    """The original's outputs, or functions that compute them; without either, onnxruntime computes them."""
+
+    TITLE: ClassVar[str] = "verdict"
+
+    expected: Annotated[
+        ArraySource | None,
+        Flag("expected outputs for --inputs; default: onnxruntime's", "NPZ", common=True, kind=ARRAYS),
+    ] = None
+    references: Annotated[References, REFERENCE] = NO_REFERENCES
 
 
 def parse_references(specs: Sequence[str]) -> References:

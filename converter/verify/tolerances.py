@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values, is_cost
+from trtsmith.converter.model.options.kinds import COST, TEXTS, Flag, texts_of
+from trtsmith.converter.model.options.kinds import KINDS as OPTION_KINDS
 from trtsmith.importers.problem import Problem
 
 TOLERANCE: Mapping[str, float] = {
@@ -27,20 +30,88 @@ KINDS = ("rows", "detections", "ranking", "classes", "set", "values")
 """What an output may be compared as (trtsmith.converter.verify.meaning); "values": element by element."""
 
 
+def _table(given: Any, name: str) -> dict[str, float]:
+    """By output, "" for all others, a number of a text, or of what Python gives. UsageError for none of at least 0."""
+    if isinstance(given, Mapping):
+        given = [f"{output}:{value}" for output, value in given.items()]
+    elif not isinstance(given, Sequence) or isinstance(given, str):
+        given = [] if given is None else [str(given)]
+    table = {}
+    for text in given:
+        output, _, number = text.rpartition(":")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < float("inf"):
+            what, expected = f"{text!r} is not a tolerance", "a number >= 0, or OUTPUT:NUMBER"
+            raise UsageError(what, f"--{name}", expected, f"--{name} 1e-3")
+        table[output] = value
+    return table
+
+
+def _kinds(given: Any, name: str) -> dict[str, str]:
+    """What outputs are compared as, by name. UsageError for what is none of KINDS."""
+    texts = [f"{output}={kind}" for output, kind in given.items()] if isinstance(given, Mapping) else given
+    kinds = {}
+    for text in texts or ():
+        output, _, kind = text.rpartition("=")
+        if not output or kind not in KINDS:
+            expected = f"OUTPUT=KIND, where KIND is one of: {', '.join(KINDS)}"
+            what = f"{text!r} does not name an output and a kind of comparison"
+            raise UsageError(what, f"--{name}", expected, f"--{name} output0=detections")
+        kinds[output] = kind
+    return kinds
+
+
+_TOLERANCE = replace(OPTION_KINDS["Tolerance"], read=_table)
+
+
 @dataclass(frozen=True)
 class Tolerances:
     """What --rtol and --atol say, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|.
 
-    not_compared: outputs of which the user accepts that they cannot be compared (--not-compared).
-    kinds: what outputs are compared as, by name: one of KINDS (--compare).
-    max_cost: what int8 and fp8 may change of an output of the original (--max-cost); None: anything.
+    not_compared: outputs of which the user accepts that they cannot be compared.
+    kinds: what outputs are compared as, by name: one of KINDS.
+    max_cost: what int8 and fp8 may change of an output of the original; None: anything.
     """
 
-    rtol: Mapping[str, float]
-    atol: Mapping[str, float]
-    not_compared: frozenset[str] = frozenset()
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    max_cost: float | None = None
+    TITLE: ClassVar[str] = "verdict"
+
+    rtol: Annotated[
+        Mapping[str, float], Flag("relative tolerance", "[OUT:]X", common=True, kind=_TOLERANCE)
+    ] = field(default_factory=dict)
+    atol: Annotated[
+        Mapping[str, float], Flag("absolute tolerance", "[OUT:]X", common=True, kind=_TOLERANCE)
+    ] = field(default_factory=dict)
+    not_compared: Annotated[
+        frozenset[str],
+        Flag(
+            "accept that this output cannot be compared; may be repeated",
+            "OUT",
+            kind=replace(TEXTS, read=lambda given, name: frozenset(texts_of(given))),
+        ),
+    ] = frozenset()
+    kinds: Annotated[
+        Mapping[str, str],
+        Flag(
+            f"how to compare an output, if the graph does not show it: {', '.join(KINDS)}; may be repeated",
+            "OUT=KIND",
+            kind=replace(OPTION_KINDS["Mapping[str, str]"], read=_kinds),
+            keyword="compare",
+        ),
+    ] = field(default_factory=dict)
+    max_cost: Annotated[
+        float | None,
+        Flag(
+            "how much int8 or fp8 may change any output, such as 0.05; more gives exit code 3",
+            "X",
+            kind=COST,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_values(("--max-cost", self.max_cost, is_cost))
 
     def __bool__(self) -> bool:
         """Whether the user gave any number."""
@@ -83,31 +154,5 @@ def parse_tolerances(
     max_cost: float | None = None,
 ) -> Tolerances:
     """UsageError for what is not a non-negative number, or nothing that an output may be compared as."""
-    check_values(("--max-cost", max_cost, is_cost))
-    tables = []
-    for flag, texts in (("--rtol", rtol), ("--atol", atol)):
-        table = {}
-        for text in texts:
-            name, _, number = text.rpartition(":")
-            try:
-                value = float(number)
-            except ValueError:
-                value = -1.0
-            if not 0 <= value < float("inf"):
-                raise UsageError(
-                    f"{text!r} is not a tolerance",
-                    flag,
-                    "a number >= 0, or OUTPUT:NUMBER",
-                    f"{flag} 1e-3",
-                )
-            table[name] = value
-        tables.append(table)
-    kinds = {}
-    for text in compare:
-        name, _, kind = text.rpartition("=")
-        if not name or kind not in KINDS:
-            expected = f"OUTPUT=KIND, where KIND is one of: {', '.join(KINDS)}"
-            what = f"{text!r} does not name an output and a kind of comparison"
-            raise UsageError(what, "--compare", expected, "--compare output0=detections")
-        kinds[name] = kind
-    return Tolerances(tables[0], tables[1], frozenset(not_compared), kinds, max_cost)
+    tables = _table(rtol, "rtol"), _table(atol, "atol")
+    return Tolerances(*tables, frozenset(not_compared), _kinds(compare, "compare"), max_cost)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import numpy as np
 import onnx
 
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, origin_of
-from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.runtime.feeds import profile_problems
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
-from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.engine.runtime.run_request import RunningOptions, RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.arrays import ArraySource, as_declared, named_source, told_source
@@ -25,6 +26,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_seconds
+from trtsmith.converter.model.options.kinds import ARRAYS, KINDS, SHAPES, Flag
 from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.rewrite.types import IoType
@@ -35,8 +37,7 @@ from trtsmith.converter.verify.candidates import built_engine
 from trtsmith.converter.verify.given import GivenInputs, given_inputs, given_outputs, without_inputs
 from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
 from trtsmith.converter.verify.references import (
-    NO_REFERENCES,
-    References,
+    ExpectedOutputs,
     check_known,
     check_one_expectation,
 )
@@ -48,34 +49,76 @@ from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
 
 
+@dataclass(frozen=True, kw_only=True)
+class VerifyInputs:
+    """The inputs to compare with. Without them, some are generated."""
+
+    TITLE: ClassVar[str] = "inputs and outputs"
+
+    inputs: Annotated[
+        ArraySource | None,
+        Flag("arrays by input name; default: generated", "NPZ", common=True, kind=ARRAYS),
+    ] = None
+    shapes: Annotated[
+        Mapping[str, ShapeRange],
+        Flag(
+            "sizes of generated inputs, such as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
+            "NAME=SHAPE",
+            common=True,
+            kind=SHAPES,
+        ),
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolygraphyFiles:
+    """Inputs and outputs as Polygraphy's JSON, of one iteration or several: files, or folders of them."""
+
+    TITLE: ClassVar[str] = "Polygraphy's files"
+
+    load_inputs: Annotated[
+        tuple[Path, ...],
+        Flag("inputs from `polygraphy run --save-inputs`, a file or a folder; may be repeated", "JSON"),
+    ] = ()
+    load_outputs: Annotated[
+        Path | None,
+        Flag("outputs of one runner for --load-inputs, from `polygraphy run --save-outputs`", "JSON"),
+    ] = None
+    save_inputs: Annotated[
+        Path | None,
+        Flag(
+            "write the inputs for `polygraphy run --load-inputs`; a name without suffix makes a folder",
+            "JSON",
+        ),
+    ] = None
+    save_outputs: Annotated[
+        Path | None,
+        Flag(
+            "write the engine's outputs for `polygraphy run --load-outputs`; a name without suffix makes a folder",
+            "JSON",
+        ),
+    ] = None
+
+
 @dataclass(frozen=True)
-class VerifyOptions:
+class VerifyOptions(VerifyInputs, ExpectedOutputs, PolygraphyFiles, RunningOptions):
     """What `trtsmith verify` is told. Paths are as the user gave them.
 
-    inputs, expected: .npz files, or arrays by name; outputs are expected for given inputs only. Without inputs, some are
-        made up.
-    load_inputs, load_outputs: the same as Polygraphy's JSON, of one iteration or several: files, or folders of them.
-    save_inputs, save_outputs: where the inputs and the engine's outputs are written as Polygraphy's JSON.
-    shapes:    sizes of made-up inputs, instead of those of the engine's profile.
-    force:     whether these files replace others, whatever they are.
-    precision: what the engine computes in, one of verify.rounding.PRECISIONS; "": what its manifest says.
+    force:     whether files that are written replace others, whatever they are.
     """
+
+    TITLE: ClassVar[str] = "verdict"
 
     model: ModelSource
     engine: Path
-    inputs: ArraySource | None = None
-    expected: ArraySource | None = None
-    load_inputs: tuple[Path, ...] = ()
-    load_outputs: Path | None = None
-    save_inputs: Path | None = None
-    save_outputs: Path | None = None
-    shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
     tolerances: Tolerances | None = None
-    references: References = NO_REFERENCES
-    precision: str = ""
-    plugins: tuple[Path, ...] = ()
-    flavour: str = "auto"
-    timeout_s: float | None = None
+    precision: Annotated[
+        str,
+        Flag(
+            "the engine's precision, which sets the default tolerance; default: the manifest's, with tf32 for fp32",
+            kind=KINDS["EnginePrecision"],
+        ),
+    ] = ""
     verbose: bool = False
     force: bool = False
 
@@ -139,13 +182,7 @@ def _verified(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
         options.tolerances.check_outputs([value.name for value in model.proto.graph.output])
     given = given_inputs(options.inputs, options.load_inputs)
     expected = given_outputs(options.expected, options.load_outputs, model.proto.graph.output, given)
-    request = request_for(
-        options.engine,
-        options.plugins,
-        options.flavour,
-        verbose=options.verbose,
-        timeout_s=options.timeout_s,
-    )
+    request = request_as_asked(options.engine, options, verbose=options.verbose)
     origin = origin_of(options.engine)
     built_from_it = origin.fingerprint in ("", fingerprint(model))
     try:

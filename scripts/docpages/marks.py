@@ -16,9 +16,10 @@ class DocumentError(Exception):
 
 
 def refresh(path: Path, parts: Parts, *, write: bool) -> bool:
-    """Whether the document's generated parts were out of date; written anew if `write`."""
+    """Whether the document's generated parts were out of date; written anew if `write`. A part "" is the whole file."""
     before = path.read_text(encoding="utf-8")
-    after = fill(before, {name: make() for name, make in parts.items()})
+    made = {name: make() for name, make in parts.items()}
+    after = made[""] if "" in made else fill(before, made)
     if write and after != before:
         path.write_text(after, encoding="utf-8")
     return after != before

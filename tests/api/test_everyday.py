@@ -10,12 +10,14 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse
-from trtsmith.bench_function import TimedOptions
-from trtsmith.convert_function import ConversionOptions
-from trtsmith.locate_function import SearchedOptions
-from trtsmith.options import CHOICES, options_of
-from trtsmith.run_function import RunOptions
-from trtsmith.verify_function import VerificationOptions
+from trtsmith.converter.bench.timed_engine import GRAPHS
+from trtsmith.converter.convert import precision_request
+from trtsmith.converter.convert.conversion_options import MODES
+from trtsmith.converter.engine.runtime.run_request import SPECIALIZATIONS
+from trtsmith.converter.locate.prepare import KERNELS, TENSORRT
+from trtsmith.converter.model.options.kinds import KINDS
+from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
+from trtsmith.converter.verify import rounding
 
 
 class Kept(logging.Handler):
@@ -64,10 +66,18 @@ def test_a_log_that_nobody_asked_for_is_silent(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    "options", [ConversionOptions, VerificationOptions, TimedOptions, SearchedOptions, RunOptions]
+    ("annotation", "allowed"),
+    [
+        ("PrecisionName", precision_request.PRECISIONS),
+        ("EnginePrecision", rounding.PRECISIONS),
+        ("AccumulateName", ACCUMULATE),
+        ("VerifyMode", MODES),
+        ("ExecutorName", ("auto", TENSORRT, KERNELS)),
+        ("CudaGraphMode", tuple(GRAPHS)),
+        ("SpecializationMode", SPECIALIZATIONS),
+    ],
 )
-def test_types_of_texts_with_choices_are_those_of_the_flags(options: type) -> None:
-    for option in options_of(options):
-        choices = option.flags[0].arguments.get("choices") if option.flags else None
-        if choices and option.type.partition(" ")[0] not in ("int", "Texts"):
-            assert [text for text in CHOICES[option.type.removesuffix(" | None")] if text] == [*choices]
+def test_the_choices_of_a_flag_are_those_that_its_stage_takes(
+    annotation: str, allowed: tuple[str, ...]
+) -> None:
+    assert sorted(KINDS[annotation].flag["choices"]) == sorted(allowed)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from argparse import ArgumentParser
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import onnx
 import onnx.parser
@@ -15,8 +16,11 @@ from typing_extensions import TypedDict, Unpack
 
 import trtsmith
 from trtsmith.argument_types import checked_types
-from trtsmith.flags import add_options, positive_int
-from trtsmith.options import Flag, Operators, Paths, StrPath, Texts, keywords, with_defaults
+from trtsmith.arguments import stage_options
+from trtsmith.converter.model.options.declared import only, options_of, with_defaults
+from trtsmith.converter.model.options.kinds import IN_PYTHON, Flag, Paths, StrPath, Texts, positive_int
+from trtsmith.flags import add_options
+from trtsmith.options import Operators
 
 
 class Counting(TypedDict, total=False):
@@ -51,7 +55,7 @@ SPECTRAL = """<ir_version: 8, opset_import: ["": 17, "mine": 1]>
 
 
 def test_the_function_has_the_options_as_keywords() -> None:
-    call = checked_types(count)
+    call = checked_types(CountOptions)(count)
     assert str(inspect.signature(call)).startswith(
         "(*, names: 'Texts' = (), most: 'int | None' = None, every: 'bool' = False, kept: 'StrPath | None' = None,"
     )
@@ -74,7 +78,7 @@ def test_the_command_has_them_as_flags_in_groups() -> None:
     found = parser.parse_args(["--names", "a", "--names=b", "-k", "f", "--read", "g", "--most", "2"])
     told = {"names": ["a", "b"], "most": 2, "kept": Path("f"), "read": [Path("g")], "ops": []}
     left = {"every": False, "in_memory": False, "plugins_from_packages": True}
-    assert keywords(CountOptions, found) == told | left
+    assert vars(found) == told | left | {"json": False, "none": None}
 
 
 def test_a_number_that_is_none_is_told() -> None:
@@ -88,6 +92,54 @@ def test_a_number_that_is_none_is_told() -> None:
 def test_run_refuses_arguments_of_a_wrong_type_as_the_others_do() -> None:
     with pytest.raises(trtsmith.UsageError, match="profile is of the type str"):
         trtsmith.run("model.plan", {}, profile="first")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """A block that stages read."""
+
+    TITLE: ClassVar[str] = "sizes"
+
+    keep: Annotated[tuple[str, ...], Flag("names to keep", "NAME", keyword="keep_names")] = ()
+    limit_s: Annotated[float | None, Flag("at most so long", "SECONDS", keyword="limit")] = None
+    hidden: int = 3
+
+
+@dataclass(frozen=True)
+class Stage:
+    sizes: Sizes
+    keep: bool = True
+
+
+@dataclass(frozen=True)
+class Sized(Sizes):
+    name: str
+    keep_count: Annotated[int, IN_PYTHON] = 1
+
+
+def test_a_stage_reads_the_fields_of_its_own_blocks_and_of_no_other() -> None:
+    """A field of another block may have the same name."""
+    declared = (Sizes, only(Sized, "", "keep_count"))
+    given = with_defaults(declared, {"keep_names": "a", "limit": 2, "keep_count": 4})
+    sizes = stage_options(Sizes, declared, given)
+    assert sizes == Sizes(keep=("a",), limit_s=2)
+    assert stage_options(Stage, declared, given, sizes=sizes) == Stage(sizes, keep=True)
+    assert stage_options(Sized, declared, given, name="n") == Sized("n", 4, keep=("a",), limit_s=2)
+
+
+def test_a_field_says_the_type_default_and_title_of_its_option() -> None:
+    declared = (Sizes, only(Sized, "others", "keep_count"))
+    said = [(one.name, one.field, one.annotation, one.default) for one in options_of(declared)]
+    assert said == [
+        ("keep_names", "keep", "Texts", ()),
+        ("limit", "limit_s", "float | None", None),
+        ("keep_count", "keep_count", "int", 1),
+    ]
+    parser = ArgumentParser()
+    add_options(parser, declared)
+    titles = {group.title: [a.dest for a in group._group_actions] for group in parser._action_groups}
+    assert titles["sizes"] == ["keep_names", "limit"] and "others" not in titles  # it is in Python alone
+    assert parser.parse_args(["--keep-names", "a", "--limit", "2"]).limit == 2.0
 
 
 def test_an_output_in_the_place_of_a_modules_keyword_arguments_is_refused() -> None:

@@ -14,11 +14,14 @@ import pytest
 import trtsmith
 from tests.converter.models import inverse, relu, written
 from tests.converter.verify.fake_engine import FakeEngine
-from trtsmith.arguments import ranges_of, tolerances_of
+from trtsmith.arguments import stage_options
 from trtsmith.converter.convert.pipeline import ConvertOptions
+from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.model.options.kinds import ranges_of
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.verify import candidates, verify_bundle
+from trtsmith.converter.verify.tolerances import Tolerances
 
 SHAPES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
 AXES = "(float[2, 3] x, int64[1] axes) => (float[A, B] y) { y = ReduceSum (x, axes) }"
@@ -202,7 +205,7 @@ def test_wrong_options_of_verify(engine: FakeEngine, options: dict[str, Any], wo
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(trtsmith.UsageError) as caught:
-        ConvertOptions(Path("m"), Path("e"), targets=("86", "sm90"), workspace_mib=-1, timeout_s=0)
+        ConvertOptions(Path("m"), Path("e"), targets=("86", "sm90"), workspace=-1, timeout_s=0)
     assert [p.where.split()[0] for p in caught.value.problems] == ["--target", "--workspace", "--timeout"]
 
 
@@ -240,9 +243,13 @@ def test_values(given: Any, read: ShapeRange) -> None:
 
 
 def test_tolerances() -> None:
-    told = tolerances_of(1e-3, {"a:b": np.float32(0.5), "": 2})
+    told = stage_options(
+        Tolerances,
+        Tolerances,
+        with_defaults(Tolerances, {"rtol": 1e-3, "atol": {"a:b": np.float32(0.5), "": 2}}),
+    )
     assert (told.rtol, told.atol) == ({"": 1e-3}, {"a:b": 0.5, "": 2.0})
-    assert not tolerances_of(None, None)
+    assert not stage_options(Tolerances, Tolerances, with_defaults(Tolerances, {}))
 
 
 def test_runner_goes_by_the_manifest(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:

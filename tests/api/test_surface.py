@@ -20,8 +20,8 @@ import trtsmith
 from tests.converter.models import inverse
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.model.options.declared import options_of
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
-from trtsmith.options import options_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +36,7 @@ SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
     "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
-    "calibration=(), plugins=(), flavour='auto', prefer_stock=False, build=False, target=(), "
+    "calibration=(), flavour='auto', plugins=(), prefer_stock=False, build=False, target=(), "
     "optimization_level=None, timeout=None, mend=True, mend_with=(), reduce=True, "
     "reduce_timeout=90.0, refused=None, force=False, ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
@@ -47,17 +47,15 @@ SIGNATURES = {
     "convert": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
     "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
-    "calibration=(), target=(), flavour='auto', prefer_stock=False, plugins=(), embed_plugins=False,"
-    " workspace=None, timing_cache=None, optimization_level=None, layer_details=False, bundle_for='', "
-    "plugins_aarch64=None, timeout=None,"
-    " version_compatible=False, hardware_compatibility_level='', strip_plan=False, refit=False, "
-    "weight_streaming=False, tactic_sources=(), memory_pool_limit=(), use_dla_core=None, sparsity='', "
-    "strongly_typed=False,"
+    "calibration=(), target=(), flavour='auto', embed_plugins=False, workspace=None, timing_cache=None, "
+    "optimization_level=None, layer_details=False, timeout=None, plugins=(), prefer_stock=False, bundle_for='', "
+    "plugins_aarch64=None, memory_pool_limit=(), refit=False, strip_plan=False, version_compatible=False, sparsity='', "
+    "use_dla_core=None, tactic_sources=(), hardware_compatibility_level='', weight_streaming=False, strongly_typed=False,"
     " mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, expected=None, "
     "reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
     "verify='auto', output=None, force=False, html=None, ops=(), plugins_from_packages=True, verbose=False, "
     "progress=None) -> Conversion",
-    "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, shapes=None, reference=None, "
+    "verify": "(model, engine, *, data_folder=None, inputs=None, shapes=None, expected=None, reference=None, "
     "load_inputs=(), load_outputs=None, save_inputs=None, save_outputs=None, rtol=None, atol=None, "
     "not_compared=(), compare=None, precision='', plugins=(), flavour='auto', timeout=None, force=False, html=None, "
     "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
@@ -215,8 +213,8 @@ def test_what_the_command_takes_the_function_takes(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "declared", "maker", "options"),
     [
-        ("convert", "ConversionOptions", "conversion_of", ConvertOptions),
-        ("verify", "VerificationOptions", "verification_of", VerifyOptions),
+        ("convert", "CONVERSION", "conversion_of", ConvertOptions),
+        ("verify", "VERIFICATION", "verification_of", VerifyOptions),
     ],
 )
 def test_every_option_of_a_stage_is_set(name: str, declared: str, maker: str, options: Any) -> None:
@@ -224,11 +222,11 @@ def test_every_option_of_a_stage_is_set(name: str, declared: str, maker: str, op
     (made,) = (
         node
         for node in ast.walk(body_of(home_of(name), maker))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "stage_options"
+        if isinstance(node, ast.Call) and ast.unparse(node).startswith(f"stage_options({options.__name__},")
     )
     by_itself = {"keep", "more_shapes"}  # of trials, and of what `shapes` says
     module = importlib.import_module(f"trtsmith.{name}_function")
-    same = {option.name for option in options_of(getattr(module, declared))}
+    same = {option.field for option in options_of(getattr(module, declared))}
     fields = {field.name for field in dataclasses.fields(options)} - by_itself
     assert fields <= same | {keyword.arg for keyword in made.keywords}
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import contextlib
 import os
 import zipfile
-from argparse import Namespace
+from argparse import Action, Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +52,7 @@ from trtsmith.converter.batch.zoo.zoo_options import (
     OptionReader,
     ZooCommands,
     as_in_a_zoo,
+    kind_of_action,
     named_paths,
 )
 from trtsmith.converter.convert.freezing import freezable, parse_freeze
@@ -59,6 +60,7 @@ from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.options.kinds import SPECS
 from trtsmith.converter.model.shape_tensors import parse_values, value_profile
 from trtsmith.converter.model.shapes import InputSpec, graph_inputs, input_problems, profile_for
 from trtsmith.converter.operators.package_files import files_of_path
@@ -177,12 +179,15 @@ def _check_arrays(file: Path | None, specs: Iterable[InputSpec]) -> None:
         )
 
 
-def files_of(options: Namespace) -> Iterator[Path]:
-    """Absolute paths of all files that parsed options name, including those inside named folders."""
+def files_of(options: Namespace, actions: Iterable[Action]) -> Iterator[Path]:
+    """Absolute paths of all files that parsed options name, including those inside named folders.
+
+    actions: of the options that a zoo can give.
+    """
+    kinds = {action.dest: kind_of_action(action) for action in actions}
     for name, value in vars(options).items():
-        if name not in ("output", "report", "model", "target"):  # no file, or one that every task has
-            for path in named_paths(name, value):
-                yield from _operator_files(path) if name == "ops" else (path,)
+        for path in named_paths(kinds[name], value) if name in kinds else ():
+            yield from _operator_files(path) if kinds[name] is SPECS else (path,)
 
 
 def depends_on_modules(options: Namespace) -> bool:
@@ -342,5 +347,5 @@ class _ZooReader:
     def _named(self, checked: CheckedOptions) -> tuple[Path, ...]:
         """The files that options name: most tasks of a matrix have the options of others."""
         if checked not in self._files:
-            self._files[checked] = tuple(files_of(checked.read))
+            self._files[checked] = tuple(files_of(checked.read, self._convert.actions.values()))
         return self._files[checked]

@@ -14,7 +14,7 @@ from trtsmith.converter.batch.amounts import bytes_of
 from trtsmith.converter.batch.task import Needs
 from trtsmith.converter.batch.zoo.model_sources import MOST_BYTES, folded, name_fault
 from trtsmith.converter.batch.zoo.zoo_file import Given, shown
-from trtsmith.converter.batch.zoo.zoo_options import NAMED, OptionLayer, OptionReader
+from trtsmith.converter.batch.zoo.zoo_options import OptionLayer, OptionReader, kind_of_action
 
 DEFAULT = "default"
 """The value of an axis with which it says nothing: what holds without the axis holds."""
@@ -184,7 +184,11 @@ def _read_axis(given: Given, reader: OptionReader, of_model: bool) -> MatrixAxis
         else:
             one = Given(inner.file, inner.keys, name, inner.value)
             label = str(inner.keys[-1]) if isinstance(given.value, dict) else _label(name, inner.value)
-            unnamed = isinstance(given.value, dict) and name in NAMED and isinstance(inner.value, str)
+            unnamed = (
+                isinstance(given.value, dict)
+                and kind_of_action(action).named
+                and isinstance(inner.value, str)
+            )
             if label == "" or unnamed:
                 what = f"the value of the axis {name} is {shown(inner.value)}"
                 form = "a table { NAME = value }"

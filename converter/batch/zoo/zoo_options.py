@@ -26,21 +26,12 @@ from typing import Any
 
 from trtsmith.converter.batch.zoo.zoo_file import Given, Keys, did_you_mean, shown
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.kinds import FREEZE, SHAPES, SPECS, Kind
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
 
-COMMAS = frozenset({"target", "at"})
-"""Options whose one value is a list with commas."""
-
-NAMED = {"rtol": ":", "atol": ":"} | dict.fromkeys(
-    ("shapes", "values", "freeze", "reference", "compare"), "="
-)
-"""Options whose values belong to a name, and what stands between the two."""
-
 _POINTS = ("min", "opt", "max")
-_EXAMPLES = {"shapes": "[1, 3, 64, 64]", "values": "[1, 1]"}
 _OF_ARGPARSE = re.compile(r"argument [^:]*: ")
-_NPZ = "NPZ"
 _PASTED = re.compile(r"--([a-z][\w-]*) (\S+)$")
 
 OptionLayer = Mapping[str, Given]
@@ -204,6 +195,7 @@ class OptionReader:
 
     def _read(self, given: Given) -> tuple[str, ...] | None:
         action = self.actions[given.name]
+        kind = kind_of_action(action)
         try:
             words = words_of(given.name, action, given.value, given.file.folder)
             read = getattr(self.command.parse(words), action.dest)
@@ -215,14 +207,12 @@ class OptionReader:
                 self._say(given, action, problem)
             return None
         self._values[given.keys] = read
-        faults = [
-            (path, fault) for path in named_paths(given.name, read) if (fault := _fault(path, action, given))
-        ]
+        faults = [(path, fault) for path in named_paths(kind, read) if (fault := _fault(path, kind))]
         for path, fault in faults:
             what = f"{given.name} names {fault}: {shown(str(path), 200)}"
-            form = "an .npz file, as numpy.savez writes it" if action.metavar == _NPZ else "a file"
+            form = "an .npz file, as numpy.savez writes it" if kind.npz else "a file"
             given.wrong(what, f"{form}; paths are relative to {given.file.folder}", "correct the path")
-        if given.name in COMMAS and isinstance(read, tuple) and read:  # GPUs by their names are targets
+        if kind.commas and isinstance(read, tuple) and read:  # GPUs by their names are targets
             words = (f"--{given.name}", ",".join(map(str, read)))
         return None if faults else words
 
@@ -258,22 +248,28 @@ def as_in_a_zoo(problem: Problem) -> Problem:
     return replace(problem, fix=f"{pasted[1]} = ['{pasted[2]}']")
 
 
-def named_paths(name: str, value: Any) -> tuple[Path, ...]:
-    """The files that an option names, for `ops` also folders. value: as the command reads it, with absolute paths."""
+def kind_of_action(action: Action) -> Kind:
+    """The kind of a flag's option; a plain one for flags that no option declares."""
+    kind = getattr(action, "kind", None)
+    return kind if isinstance(kind, Kind) else Kind()
+
+
+def named_paths(kind: Kind, value: Any) -> tuple[Path, ...]:
+    """The files that an option names, of SPECS also folders. value: as the command reads it, with absolute paths."""
     several = value if isinstance(value, (list, tuple)) else [value]
-    if name == "ops":
+    if kind is SPECS:
         return tuple(Path(spec) for spec in several if os.path.isabs(spec))
-    if name == "freeze":
+    if kind is FREEZE:
         return tuple(Path(text.partition("=@")[2]) for text in several if "=@" in text)
     return tuple(one for one in several if isinstance(one, Path))
 
 
-def _fault(path: Path, action: Action, given: Given) -> str:
+def _fault(path: Path, kind: Kind) -> str:
     """What a path is instead of the file that the option takes; "" if it is one."""
     if os.path.isfile(path):
-        return "no .npz file" if action.metavar == _NPZ and not zipfile.is_zipfile(path) else ""
+        return "no .npz file" if kind.npz and not zipfile.is_zipfile(path) else ""
     if os.path.isdir(path):
-        return "" if given.name == "ops" else "a folder"
+        return "" if kind is SPECS else "a folder"
     return "no file"
 
 
@@ -309,24 +305,25 @@ def absolute(text: str, folder: Path) -> Path:
     return short if os.path.realpath(short) == os.path.realpath(given) else given
 
 
-def takes_several(name: str, action: Action) -> bool:
+def takes_several(action: Action) -> bool:
     """Whether an array is a single value of the option and not a list of alternatives."""
-    return name in COMMAS or isinstance(action, argparse._AppendAction)
+    return kind_of_action(action).commas or isinstance(action, argparse._AppendAction)
 
 
 def _texts(name: str, action: Action, value: Any, folder: Path) -> tuple[str, ...]:
+    kind = kind_of_action(action)
     if isinstance(value, dict):
-        if name not in NAMED:
+        if not kind.named:
             raise OptionError(f"{name} is no table", "a value, or an array of values", f'{name} = "..."')
-        texts = (f"{key}{NAMED[name]}{_named(name, key, inner)}" for key, inner in value.items())
-        return tuple(_with_path(name, action, text, folder) for text in texts)
+        texts = (f"{key}{kind.named}{_named(name, kind, key, inner)}" for key, inner in value.items())
+        return tuple(_with_path(action, text, folder) for text in texts)
     if not isinstance(value, list):
         return (_text(name, action, value, folder),)
-    if not takes_several(name, action):
+    if not takes_several(action):
         fix = f"give one, or make an axis of it: [matrix] {name} = {shown(value)}"
         raise OptionError(f"{name} takes one value, not an array", _form(action), fix)
     listed = tuple(_text(name, action, inner, folder, position) for position, inner in enumerate(value))
-    if name not in COMMAS:
+    if not kind.commas:
         return listed
     if not listed:
         raise OptionError(f"{name} has no value in it", _form(action), "name one, or remove the key")
@@ -337,22 +334,23 @@ def _text(name: str, action: Action, value: Any, folder: Path, *inner: int) -> s
     """A string or a number as a word."""
     if not _is_plain(value):
         what = f"{name} takes {_form(action)}, not {shown(value)}"
-        example = f'{name} = {{ NAME = "..." }}' if name in NAMED else f'{name} = "..."'
+        example = f'{name} = {{ NAME = "..." }}' if kind_of_action(action).named else f'{name} = "..."'
         raise OptionError(what, _form(action), example, *inner)
     text = str(value)
     if "\0" in text:
         raise OptionError(f"{name} has a NUL in it", _form(action), "remove it", *inner)
     if action.type is Path and not text:
         raise OptionError(f"{name} names no file", "a path", "remove the key", *inner)
-    return _with_path(name, action, text, folder)
+    return _with_path(action, text, folder)
 
 
-def _with_path(name: str, action: Action, text: str, folder: Path) -> str:
+def _with_path(action: Action, text: str, folder: Path) -> str:
     """A word with the path in it, if there is one, made absolute."""
-    if action.type is Path or (name == "ops" and _is_path_of_operators(text, folder)):
+    kind = kind_of_action(action)
+    if action.type is Path or (kind is SPECS and _is_path_of_operators(text, folder)):
         return str(absolute(text, folder))
     before, found, file = text.partition("=@")
-    return f"{before}=@{absolute(file, folder)}" if found and name == "freeze" else text
+    return f"{before}=@{absolute(file, folder)}" if found and kind is FREEZE else text
 
 
 def _is_path_of_operators(spec: str, folder: Path) -> bool:
@@ -361,15 +359,15 @@ def _is_path_of_operators(spec: str, folder: Path) -> bool:
     return like_one or os.path.exists(folder / spec)
 
 
-def _named(name: str, key: str, value: Any) -> str:
+def _named(name: str, kind: Kind, key: str, value: Any) -> str:
     """The value that a table has for a name, as the flag takes it."""
-    if name in _EXAMPLES:
-        return _points(name, key, value)
-    if name != "freeze" and not _is_plain(value):
+    if kind.sizes:
+        return _points(name, kind, key, value)
+    if kind is not FREEZE and not _is_plain(value):
         what = f"{name} of {key!r} is a string or a number, not {shown(value)}"
         example = f'{{ {key} = "..." }}'
         raise OptionError(what, "a string or a number", f"{name} = {example}", key)
-    if name != "freeze" or isinstance(value, str):
+    if kind is not FREEZE or isinstance(value, str):
         return str(value)
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
@@ -379,18 +377,18 @@ def _named(name: str, key: str, value: Any) -> str:
         raise OptionError(what, expected, "give such a value", key) from None
 
 
-def _points(name: str, key: str, value: Any) -> str:
+def _points(name: str, kind: Kind, key: str, value: Any) -> str:
     """Shapes or values of an input: a string as the flag takes it, a list of sizes, or three of these."""
 
     def one(sizes: Any) -> str:
         if isinstance(sizes, str):
             return sizes
-        listed = sizes if isinstance(sizes, list) or name == "shapes" else [sizes]
+        listed = sizes if isinstance(sizes, list) or kind is SHAPES else [sizes]
         if not isinstance(listed, list) or any(type(size) is not int for size in listed):
             raise fault
-        return "x".join(map(str, sizes)) if name == "shapes" else json.dumps(sizes, separators=(",", ":"))
+        return "x".join(map(str, sizes)) if kind is SHAPES else json.dumps(sizes, separators=(",", ":"))
 
-    example = _EXAMPLES[name]
+    example = kind.sizes
     three = f"{{ min = {example}, opt = {example}, max = {example} }}"
     expected = f"{example}, or {three}, or a string as the flag takes it"
     fault = OptionError(f"{name} of {key!r} is {shown(value)}", expected, "write it so", key)

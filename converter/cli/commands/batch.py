@@ -25,11 +25,12 @@ from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.cli.reports.batch_lines import summary
 from trtsmith.converter.engine.build.flavour import installed_flavours
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.converter.model.output_file import check_report, write_text
 from trtsmith.converter.model.own_files import PAGE
 from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
-from trtsmith.options import Flag, Replacing, StrPath
+from trtsmith.options import Replacing
 
 DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, on this machine or on a Ray
 cluster. Keeps finished results; a cache supplies earlier conversions with the same files, options and versions."""

@@ -10,14 +10,15 @@ from typing import Annotated
 from typing_extensions import TypedDict
 
 from trtsmith import report_files
-from trtsmith.bench_function import TimedOptions, timing_of
+from trtsmith.bench_function import TIMED, timing_of
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.flags import add_options
-from trtsmith.options import Flag, StrPath, operator_words
+from trtsmith.options import operator_words
 from trtsmith.report_files import WrittenFiles
 
 DESCRIPTION = (
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "target", type=Path, metavar="ENGINE|MODEL", help="an engine; or an .onnx file, which is built first"
     )
     timeout = "for the build, and for each engine's timing"
-    add_options(parser, TimedOptions, _Terminal, plugins="of your own", timeout=timeout)
+    add_options(parser, TIMED, _Terminal, plugins="of your own", timeout=timeout)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from trtsmith.bundle_function import BundleOptions, bundle
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.model.options.declared import options_of
 from trtsmith.flags import add_options
-from trtsmith.options import keywords
 
 DESCRIPTION = (
     "Put an engine that `trtsmith convert` wrote into a model repository of Triton Inference Server."
@@ -34,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    written = bundle(options.engine, options.triton, **keywords(BundleOptions, options))
+    written = bundle(
+        options.engine,
+        options.triton,
+        **{one.name: getattr(options, one.name) for one in options_of(BundleOptions)},
+    )
     for note in written.notes:
         console.say(f"note: {note}")
     console.result(f"model:  {written.folder}\nengine: {written.engine}\nstart:  {written.command}")

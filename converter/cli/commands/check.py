@@ -8,20 +8,20 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
-from trtsmith.check_function import CheckOptions, build_of, looked_at
-from trtsmith.converter.cli.arguments import add_model, model_of
+from trtsmith.arguments import named_model
+from trtsmith.check_function import CHECKED, build_of, looked_at
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.rewrite.engine.records import by_sentence, said_once
 from trtsmith.converter.rewrite.rewrite import Rewritten
-from trtsmith.flags import add_options
-from trtsmith.options import Flag, StrPath
+from trtsmith.flags import add_model, add_options
 
 DESCRIPTION = "Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU."
 
@@ -44,11 +44,11 @@ class _Terminal(TypedDict, total=False):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     refused = "they are not saved"
-    add_options(parser, CheckOptions, _Terminal, inputs=FROZEN, plugins="of your own", refused=refused)
+    add_options(parser, CHECKED, _Terminal, inputs=FROZEN, plugins="of your own", refused=refused)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    asked = looked_at(model_of(options), options, **build_of(options))
+    asked = looked_at(named_model(options.model, options), options, **build_of(options))
     return show(options, console, asked, build=options.build, as_json=options.json)
 
 

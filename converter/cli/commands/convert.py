@@ -9,9 +9,9 @@ from typing import Annotated
 from typing_extensions import TypedDict
 
 from trtsmith import report_files
+from trtsmith.arguments import named_model
 from trtsmith.check_function import looked_at
-from trtsmith.convert_function import ConversionOptions, conversion_of
-from trtsmith.converter.cli.arguments import add_model, model_of
+from trtsmith.convert_function import CONVERSION, conversion_of
 from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine, named_after
@@ -20,8 +20,8 @@ from trtsmith.converter.convert.pipeline import Conversion, convert
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_OK
-from trtsmith.flags import add_options
-from trtsmith.options import Flag, StrPath
+from trtsmith.converter.model.options.kinds import Flag, StrPath
+from trtsmith.flags import add_model, add_options
 from trtsmith.report_files import WrittenFiles
 
 DESCRIPTION = (
@@ -48,11 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     inputs = f"for the comparison (default: generated), and {FROZEN}"
     refused = f"ENGINE{SUFFIX}"
-    add_options(parser, ConversionOptions, _Terminal, inputs=inputs, plugins="of your own", refused=refused)
+    add_options(parser, CONVERSION, _Terminal, inputs=inputs, plugins="of your own", refused=refused)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    model, default = model_of(options), None
+    model, default = named_model(options.model, options), None
     if options.dry_run:
         return show(options, console, looked_at(model, options), build=False, as_json=False)
     if options.output is None and options.bundle_for:

@@ -15,9 +15,9 @@ from trtsmith.converter.locate.found import AGREE
 from trtsmith.converter.locate.prepare import locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.flags import add_options
-from trtsmith.locate_function import SearchedOptions, search_of
-from trtsmith.options import Flag, StrPath
+from trtsmith.locate_function import SEARCHED, search_of
 from trtsmith.report_files import WrittenFiles
 
 DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the faulty node, and save it with its tensors
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an engine of the model; default: build one",
     )
     words = {"inputs": "for the comparison (default: generated)", "plugins": "of your own"}
-    add_options(parser, SearchedOptions, _Terminal, **words, timeout="for each build and each run")
+    add_options(parser, SEARCHED, _Terminal, **words, timeout="for each build and each run")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -14,13 +14,15 @@ from trtsmith.converter.cli.parsing.command_parser import common_options
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
+from trtsmith.converter.model.options.kinds import Flag, References, StrPath
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import CheckResult, ModelCases
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
+from trtsmith.converter.verify.references import REFERENCE
 from trtsmith.flags import add_options
-from trtsmith.options import REFERENCE, Flag, References, Replacing, StrPath
+from trtsmith.options import Replacing
 
 DESCRIPTION = "Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code."
 

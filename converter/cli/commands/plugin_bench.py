@@ -12,12 +12,13 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
+from trtsmith.converter.model.options.kinds import commas, positive_seconds
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
 from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.bench.kernel_bench import BASELINES, TimingPlan, all_right, measure, select
 from trtsmith.converter.plugin.machine import describe
-from trtsmith.flags import add_options, commas, positive_seconds
+from trtsmith.flags import add_options
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import OPS
 from trtsmith.options import Operators, Replacing, operator_words

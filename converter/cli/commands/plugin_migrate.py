@@ -13,15 +13,16 @@ from typing import Annotated, Any
 from trtsmith.converter.cli.commands.op_new import examples
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.model.errors import EXIT_OK, ConversionError, UsageError
+from trtsmith.converter.model.options.kinds import Flag, Ranges, StrPath, positive_seconds
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.creators import list_creators
 from trtsmith.converter.plugin.host.abi import DTYPES
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc, Value
-from trtsmith.flags import add_options, positive_seconds
+from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import operators
-from trtsmith.options import Flag, Operators, Ranges, StrPath
+from trtsmith.options import Operators
 
 _EPILOG = """examples:
   trtsmith plugin migrate libyours.so --model yours.onnx

@@ -9,9 +9,10 @@ from typing import Any
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.model.options.kinds import positive_seconds
 from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.calls import no_gpu
-from trtsmith.flags import add_options, positive_seconds
+from trtsmith.flags import add_options
 from trtsmith.options import Operators
 
 _EPILOG = """examples:

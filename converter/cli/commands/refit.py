@@ -9,7 +9,7 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.convert.refitting import refit
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.flags import add_options
-from trtsmith.refit_function import RefitFlags, refit_of
+from trtsmith.refit_function import REFITTED, refit_of
 
 DESCRIPTION = """Give an engine the weights of another ONNX model of the same structure, without a build. The engine was
 converted with --refit or --strip-plan; its manifest says how the model is rewritten. Needs a GPU."""
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--onnx", type=Path, required=True, metavar="MODEL", help="the model with the new weights"
     )
     plugins = "that the engine needs and its manifest does not name"
-    add_options(parser, RefitFlags, plugins=plugins, timeout="time limit of the refit")
+    add_options(parser, REFITTED, plugins=plugins, timeout="time limit of the refit")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from trtsmith.converter.cli.arguments import add_model, model_of
+from trtsmith.arguments import named_model
 from trtsmith.converter.cli.commands.check import FROZEN, note_lines, precision_lines
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import named_after
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.converter.model.errors import EXIT_OK
-from trtsmith.flags import add_options
-from trtsmith.rewrite_function import GraphOptions, rewriting_of
+from trtsmith.flags import add_model, add_options
+from trtsmith.rewrite_function import GRAPH, rewriting_of
 
 DESCRIPTION = "Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs."
 
@@ -25,11 +25,11 @@ EPILOG = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser, "IN")
-    add_options(parser, GraphOptions, inputs=FROZEN)
+    add_options(parser, GRAPH, inputs=FROZEN)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    model = model_of(options)
+    model = named_model(options.model, options)
     if options.output is None:
         form = "expanded" if options.expand else "plugin-v2" if options.plugin_v2 else "rewritten"
         options.output = named_after(model, f".{form}.onnx")

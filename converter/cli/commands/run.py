@@ -20,7 +20,7 @@ from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.own_files import ARRAYS
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.flags import add_options
-from trtsmith.run_function import RunOptions, check_cache, run_of
+from trtsmith.run_function import RUN, check_cache, run_of
 
 DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. The engine runs in a child process: a fault in a
 kernel ends only that process, and the GPU stays usable."""
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only show inputs, outputs and profiles; without a GPU, those of the manifest",
     )
     plugins = "that the engine needs and its manifest does not name"
-    add_options(parser, RunOptions, plugins=plugins, timeout="time limit of the run")
+    add_options(parser, RUN, plugins=plugins, timeout="time limit of the run")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

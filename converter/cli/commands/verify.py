@@ -20,13 +20,13 @@ from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, loc
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.node_functions import calling
+from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle
 from trtsmith.flags import add_options
-from trtsmith.options import Flag, StrPath
 from trtsmith.report_files import WrittenFiles
-from trtsmith.verify_function import VerificationOptions, verification_of
+from trtsmith.verify_function import VERIFICATION, verification_of
 
 DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with those of the original model in
 onnxruntime, with custom operators expanded. Without --inputs, it generates inputs that fit the model, for the smallest,
@@ -60,9 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine, with its manifest beside it")
     timeout = "time limit of the engine's run"
-    add_options(
-        parser, VerificationOptions, _Terminal, plugins="that the manifest does not name", timeout=timeout
-    )
+    add_options(parser, VERIFICATION, _Terminal, plugins="that the manifest does not name", timeout=timeout)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

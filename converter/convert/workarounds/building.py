@@ -88,7 +88,7 @@ class _Mending:
         self._request = request
         self._options = options
         self._progress = progress
-        self._left = options.reduce_s
+        self._left = options.reduce_timeout if options.reduce else None
         self._done: set[tuple[str, frozenset[str]]] = set()
 
     def request_for(self, model: Model) -> BuildRequest:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from argparse import BooleanOptionalAction
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import onnx
 
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.option_values import check_values, is_seconds
+from trtsmith.converter.model.options.kinds import Flag
 
 REDUCE_S = 90.0
 """Seconds for finding the nodes, where the user says nothing: of 3,000 nodes it takes 2 to 20 on two cores."""
@@ -21,25 +24,56 @@ MAY_DIFFER = ("expanded-plugin",)
 """Mitigations that are done only where the user names them: they may change results."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Refusals:
     """What is done where TensorRT refuses a graph.
 
-    reduce_s: seconds for finding the nodes, of all refusals of a model; None: they are not looked for.
-    file:     where the nodes are saved that are left in the end; None: nowhere.
-    mend:     whether what helps and means the same is done. allowed: of MAY_DIFFER, those that are done as well.
+    file: where the nodes are saved that are left in the end; None: nowhere.
     """
 
-    reduce_s: float | None = REDUCE_S
-    file: Path | None = None
-    mend: bool = True
-    allowed: tuple[str, ...] = ()
+    TITLE: ClassVar[str] = "refused graphs"
+
+    mend: Annotated[
+        bool,
+        Flag(
+            "apply a known, exact workaround to refused nodes (default), or only report it",
+            action=BooleanOptionalAction,
+        ),
+    ] = True
+    allowed: Annotated[
+        tuple[str, ...],
+        Flag(
+            "also apply this workaround, which may change results; the error names it; may be repeated",
+            "NAME",
+            keyword="mend_with",
+            choices=MAY_DIFFER,
+        ),
+    ] = ()
+    reduce: Annotated[
+        bool,
+        Flag(
+            "search for the nodes that TensorRT refuses (default), or skip the search and all workarounds",
+            action=BooleanOptionalAction,
+        ),
+    ] = True
+    reduce_timeout: Annotated[float, Flag(f"time limit of the search; default: {REDUCE_S:g}", "SECONDS")] = (
+        REDUCE_S
+    )
+    file: Annotated[
+        Path | None, Flag("save the refused nodes as this model; default: {}", "ONNX", keyword="refused")
+    ] = None
 
     def __post_init__(self) -> None:
         check_values(
-            ("--reduce-timeout", self.reduce_s, is_seconds),
+            ("--reduce-timeout", self.reduce_timeout, is_seconds),
             *(("--mend-with", name, MAY_DIFFER) for name in self.allowed),
         )
+
+    def beside(self, output: Path | None) -> Refusals:
+        """The same, with a file beside the engine's where none is named. output: the engine's; None: there is none."""
+        if self.file is not None or output is None:
+            return self
+        return replace(self, file=output.with_name(output.name + SUFFIX))
 
 
 @dataclass(frozen=True)
@@ -56,20 +90,6 @@ class Mended:
         first, *others = (f"{name!r} ({op_type})" for name, op_type in self.nodes)
         more = f" and {len(others)} other{'s' * (len(others) > 1)}" if others else ""
         return f"TensorRT refused the graph because of node {first}{more}; mended by {self.mitigation}: {self.does}"
-
-
-def refusals(
-    output: Path | None,
-    file: Path | None,
-    *,
-    mend: bool,
-    mend_with: Iterable[str],
-    reduce: bool,
-    reduce_timeout: float,
-) -> Refusals:
-    """From what a user says. output: the engine's file, beside which the nodes are saved if `file` names no place."""
-    beside = None if output is None else output.with_name(output.name + SUFFIX)
-    return Refusals(reduce_timeout if reduce else None, file or beside, mend, tuple(mend_with))
 
 
 Profiles = tuple[Mapping[str, Profile], ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from trtsmith.converter.model.options.kinds import FLAVOUR, IN_PYTHON, NUMBER, TARGETS, Flag
 from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.importers.fields import FieldValue
 
@@ -47,16 +48,64 @@ class Profile:
     values: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class BuilderOptions(PlainData):
+    """Options of the builder, as the user gives them and as a request passes them on.
+
+    layer_details: let the engine tell what each layer computes, for a profile; it is a little larger then.
+    settings: of converter/engine/build/deployment.py, by name.
+    keep: whether the engine is wanted, and not only whether there can be one: it is not written then.
+    """
+
+    TITLE: ClassVar[str] = "engine"
+
+    targets: Annotated[
+        tuple[str, ...],
+        Flag(
+            "GPUs to build for, such as sm86,sm89 or rtx3090,l4; default: this machine's GPU, else sm86",
+            "SM|GPU",
+            common=True,
+            kind=TARGETS,
+            keyword="target",
+        ),
+    ] = ()
+    flavour: Annotated[
+        str,
+        Flag(
+            "which TensorRT; auto: tensorrt if it is installed and there is a GPU, else tensorrt_rtx",
+            kind=FLAVOUR,
+        ),
+    ] = "auto"
+    embed_plugins: Annotated[bool, Flag("store the plugin libraries in the engine file")] = False
+    workspace: Annotated[int | None, Flag("limit of TensorRT's workspace in MiB", "MIB")] = None
+    timing_cache: Annotated[
+        Path | None, Flag("file with timings of earlier builds, read and updated", "FILE")
+    ] = None
+    optimization_level: Annotated[
+        int | None,
+        Flag(
+            "0 builds fastest, 5 searches longest",
+            "0-5",
+            "--optimization-level",
+            "--builder-optimization-level",
+            "--builderOptimizationLevel",
+            kind=NUMBER,
+            choices=OPTIMIZATION_LEVELS,
+        ),
+    ] = None
+    layer_details: Annotated[bool, IN_PYTHON] = False
+    timeout_s: Annotated[float | None, Flag("time limit of the build", "SECONDS", keyword="timeout")] = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    verbose: bool = False
+    keep: bool = True
+
+
 @dataclass(frozen=True)
-class BuildRequest(PlainData):
+class BuildRequest(BuilderOptions):
     """One engine to build.
 
     profiles: per optimization profile, the sizes by input name; () for a model whose inputs are all fixed.
-    targets:  ("sm86", "sm89"); () for the GPU that is there, else sm86.
-    layer_details: let the engine tell what each layer computes, for a profile; it is a little larger then.
     log_path: where the build's log is to be kept; None to drop it after a success.
-    keep: whether the engine is wanted, and not only whether there can be one: it is not written then.
-    settings: of converter/engine/build/deployment.py, by name.
     """
 
     onnx_path: Path
@@ -64,18 +113,7 @@ class BuildRequest(PlainData):
     plugin_libraries: tuple[Path, ...] = ()
     plugins: tuple[PluginUse, ...] = ()
     profiles: tuple[Mapping[str, Profile], ...] = ()
-    targets: tuple[str, ...] = ()
-    flavour: str = "auto"
-    workspace_mib: int | None = None
-    timing_cache: Path | None = None
-    embed_plugins: bool = False
-    optimization_level: int | None = None
-    layer_details: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    verbose: bool = False
-    timeout_s: float | None = None
     log_path: Path | None = None
-    keep: bool = True
 
 
 @dataclass(frozen=True)

@@ -175,8 +175,8 @@ def _parse(flavour: Flavour, parser: Any, network: Any, request: BuildRequest, m
 
 def _set_options(flavour: Flavour, config: Any, request: BuildRequest) -> None:
     trt: Any = flavour.module
-    if request.workspace_mib is not None:
-        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, request.workspace_mib << 20)
+    if request.workspace is not None:
+        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, request.workspace << 20)
     if request.optimization_level is not None:
         config.builder_optimization_level = request.optimization_level
     if request.layer_details:

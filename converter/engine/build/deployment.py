@@ -13,6 +13,8 @@ from typing import Any
 
 from trtsmith.converter.engine.build.flavour import Flavour
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.declared import Group, Option
+from trtsmith.converter.model.options.kinds import NUMBER, SWITCH, TEXT, TEXTS, Flag, Kind
 from trtsmith.importers.problem import Problem
 
 _POOLS = {
@@ -128,6 +130,7 @@ class DeploymentOption:
     ask:    what it asks of the builder: (module, builder, config, value). None: nothing, or another module does it.
     rtx:    why TensorRT-RTX refuses it; "" where it takes it. fix: what to do instead there.
     gpu:    whether TensorRT-RTX refuses it only where there is no GPU.
+    kind:   of its value. more: other flags, that have values of another form.
     note:   for the table.
     """
 
@@ -142,6 +145,18 @@ class DeploymentOption:
     fix: str = ""
     gpu: bool = False
     note: str = ""
+    kind: Kind = SWITCH
+    more: tuple[Flag, ...] = ()
+
+    def declared(self) -> Option:
+        """The option of `convert`."""
+        others = {flag for one in self.more for flag in one.names}
+        names = (flag for flag in self.flags if flag not in others)
+        kind, flag = self.kind, Flag(self.help, self.metavar, *names)
+        optional = " | None" if kind.default is None else ""
+        return Option(
+            self.name, self.name, kind.annotation + optional, kind, kind.default, (flag, *self.more)
+        )
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -161,6 +176,17 @@ DEPLOYMENT = (
         "POOL:SIZE",
         read=_pools,
         ask=_set_pools,
+        kind=TEXTS,
+        more=(
+            Flag(
+                "the same, in MiB without a unit",
+                "POOL:SIZE",
+                "--memPoolSize",
+                dest="memory_pool_limit",
+                action="append",
+                type=in_mebibytes,
+            ),
+        ),
         note="TensorRT-RTX refuses the pools of DLA",
     ),
     DeploymentOption("workspace", "--memPoolSize=workspace:MIB", "--pool-limit workspace:SIZE"),
@@ -206,6 +232,7 @@ DEPLOYMENT = (
         "",
         "enable: use weights with two zeros in every four where that is faster",
         "enable|disable",
+        kind=TEXT,
         read=_sparsity,
         ask=lambda trt, builder, config, value: (
             config.set_flag(trt.BuilderFlag.SPARSE_WEIGHTS) if value == "enable" else None
@@ -218,6 +245,7 @@ DEPLOYMENT = (
         "",
         "run layers on this DLA core of a Jetson where it can, and the others on the GPU",
         "N",
+        kind=NUMBER,
         read=_core,
         ask=_set_dla,
         rtx="it builds for GPUs only, not for DLA",
@@ -230,6 +258,7 @@ DEPLOYMENT = (
         "--tactic-sources",
         "where tactics may come from: +NAME,-NAME changes TensorRT's choice, NAME,NAME replaces it",
         "SOURCES",
+        kind=TEXTS,
         read=_texts,
         ask=_set_tactics,
     ),
@@ -239,6 +268,7 @@ DEPLOYMENT = (
         "--hardware-compatibility-level",
         "other GPUs that the engine is to run on: none, ampere+ (from sm80 up) or same_compute_capability",
         "LEVEL",
+        kind=TEXT,
         read=_level,
         ask=_set_level,
         rtx="its engines are for the GPUs that --target lists",
@@ -263,6 +293,9 @@ DEPLOYMENT = (
 
 SETTABLE = {option.name: option for option in DEPLOYMENT if option.help}
 """Those that a conversion takes as they stand here; the others have options of their own."""
+
+DEPLOYED = Group("deployment", tuple(option.declared() for option in SETTABLE.values()))
+"""The options of `convert` for them."""
 
 
 def settings_of(given: object) -> dict[str, Any]:

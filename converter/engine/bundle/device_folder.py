@@ -190,8 +190,8 @@ def write_folder(
 def _build_words(request: BuildRequest) -> Iterator[str]:
     """trtexec's flags, as 10.3 to 11.1 have them. The graph has its types: --fp16 and its like would choose others."""
     yield "--stronglyTyped"
-    if request.workspace_mib is not None:
-        yield f"--memPoolSize=workspace:{request.workspace_mib}"
+    if request.workspace is not None:
+        yield f"--memPoolSize=workspace:{request.workspace}"
     if request.optimization_level is not None:
         yield f"--builderOptimizationLevel={request.optimization_level}"
     if request.layer_details:

@@ -21,7 +21,7 @@ from trtsmith.converter.engine.bundle.manifest import (
     tensors,
     text,
 )
-from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.engine.runtime.run_request import RunningOptions, RunRequest
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
@@ -84,6 +84,11 @@ def request_for(
         targets=manifest.targets,
         **settings,
     )
+
+
+def request_as_asked(engine: Path, asked: RunningOptions, **settings: Any) -> RunRequest:
+    """`request_for` with the user's options. settings: the other fields of RunRequest."""
+    return request_for(engine, asked.plugins, asked.flavour, timeout_s=asked.timeout_s, **settings)
 
 
 def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
+from trtsmith.converter.model.options.kinds import FLAVOUR, Flag
 from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.rewrite.types import IoType
 
@@ -17,6 +19,23 @@ SPECIALIZATIONS = (EAGER, LAZY, "none")
 """When TensorRT-RTX compiles kernels for the very shapes of an engine with dynamic ones: before the first run with them,
 behind it (TensorRT-RTX's own choice: a kernel for any shape runs meanwhile), or never. Ours is EAGER: outputs and times do
 not depend on how far the compiler is, and some of TensorRT-RTX 1.6.1's kernels for any shape fail when they run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningOptions:
+    """The user's options for running an engine; the rest comes from its manifest (engine.bundle.run_from_bundle)."""
+
+    TITLE: ClassVar[str] = "engine"
+
+    plugins: Annotated[tuple[Path, ...], Flag("a plugin library {}; may be repeated", "LIB")] = ()
+    flavour: Annotated[
+        str,
+        Flag(
+            "which TensorRT; auto: the manifest's, else tensorrt if it is installed, else tensorrt_rtx",
+            kind=FLAVOUR,
+        ),
+    ] = "auto"
+    timeout_s: Annotated[float | None, Flag("{}", "SECONDS", keyword="timeout")] = None
 
 
 @dataclass(frozen=True)

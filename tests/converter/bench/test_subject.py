@@ -50,8 +50,8 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[ConvertOptions]:
     monkeypatch.setattr(subject, "convert", lambda options, progress: asked.append(options))
     monkeypatch.setattr(
         subject,
-        "request_for",
-        lambda engine, plugins, **more: RunRequest(engine, tuple(plugins), io_types=own),
+        "request_as_asked",
+        lambda engine, asked, **more: RunRequest(engine, tuple(asked.plugins), io_types=own),
     )
     monkeypatch.setattr(subject, "describe_engine", lambda run: INFO)
     monkeypatch.setattr(creators, "foreign_creators", lambda paths: frozenset({"Neg"}))

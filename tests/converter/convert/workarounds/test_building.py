@@ -25,7 +25,6 @@ from trtsmith.converter.convert.workarounds.refusals import (
     Mitigation,
     Refusals,
     RefusedGraph,
-    refusals,
 )
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.errors import BuildRefused, UsageError
@@ -128,7 +127,7 @@ def test_what_nothing_helps_says_so_by_offering_nothing(tmp_path: Path) -> None:
 
 def test_without_a_reduction_the_refusal_is_as_it_was(tmp_path: Path) -> None:
     said: list[str] = []
-    assert "of its" not in refused(tmp_path, "gathered_int8", Refusals(reduce_s=None), said.append)[0].what
+    assert "of its" not in refused(tmp_path, "gathered_int8", Refusals(reduce=False), said.append)[0].what
     assert not any("reduction" in text for text in said)
 
 
@@ -139,7 +138,7 @@ MYELIN = (
 )
 
 
-@pytest.mark.parametrize("options", [Refusals(reduce_s=None), Refusals(reduce_s=None, mend=False)])
+@pytest.mark.parametrize("options", [Refusals(reduce=False), Refusals(reduce=False, mend=False)])
 def test_a_fault_that_tensorrts_words_tell_is_mended_without_looking_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Refusals
 ) -> None:
@@ -242,16 +241,14 @@ def test_the_verdict_is_on_the_mended_graph(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_options() -> None:
-    kept = refusals(
-        Path("e.plan"), None, mend=True, mend_with=["expanded-plugin"], reduce=True, reduce_timeout=5
-    )
-    assert kept == Refusals(5, Path("e.plan.refused.onnx"), True, ("expanded-plugin",))
-    none = refusals(None, None, mend=False, mend_with=(), reduce=False, reduce_timeout=5)
-    assert none == Refusals(None, None, False)
+    beside = Refusals().beside(Path("e.plan"))
+    assert beside == Refusals(file=Path("e.plan.refused.onnx"))
+    assert Refusals().beside(None).file is None
+    assert Refusals(file=Path("named.onnx")).beside(Path("e.plan")).file == Path("named.onnx")
     with pytest.raises(UsageError, match="--mend-with"):
         Refusals(allowed=("identities",))
     with pytest.raises(UsageError, match="--reduce-timeout"):
-        Refusals(reduce_s=0)
+        Refusals(reduce_timeout=0)
 
 
 def test_a_warning_names_the_first_node() -> None:

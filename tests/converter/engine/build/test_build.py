@@ -77,7 +77,7 @@ def test_one_worker_builds_many_and_hears_the_errors_of_each(fixed: Path, tmp_pa
 def test_dynamic_model_two_profiles_and_options(dynamic: Path, tmp_path: Path) -> None:
     profiles = ({"x": Profile((1, 3), (2, 3), (4, 3))}, {"x": Profile((5, 3), (8, 3), (9, 3))})
     cache = tmp_path / "timing.cache"
-    options = {"workspace_mib": 64, "optimization_level": 2, "timing_cache": cache, "verbose": True}
+    options = {"workspace": 64, "optimization_level": 2, "timing_cache": cache, "verbose": True}
     result = run(dynamic, profiles=profiles, log_path=tmp_path / "build.log", **options)
     assert result.inputs[0].shape == (-1, 3)
     assert cache.stat().st_size > 0

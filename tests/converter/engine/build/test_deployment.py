@@ -14,7 +14,7 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse
-from trtsmith.convert_function import ConversionOptions
+from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.engine.build.build_worker import _write_cache
 from trtsmith.converter.engine.build.deployment import (
     SETTABLE,
@@ -60,7 +60,7 @@ class Config:
 
 def given(words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    add_options(parser, ConversionOptions, **dict.fromkeys(("inputs", "plugins", "refused"), ""))
+    add_options(parser, CONVERSION, **dict.fromkeys(("inputs", "plugins", "refused"), ""))
     return parser.parse_args(words.split())
 
 
