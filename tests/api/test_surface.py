@@ -94,8 +94,8 @@ FIELDS = {
     "Refitted": "bundle weights changed",
     "Report": "kind passed problems verdict routes document",
     "TritonModel": "folder engine batch command notes",
-    "Verdict": "status reason engine_run inputs comparisons meanings left_out precision not_run warnings ran "
-    "references cost basis",
+    "Verdict": "status engine_run inputs comparisons meanings left_out findings precision not_run warnings ran "
+    "cost basis",
 }
 
 

@@ -173,7 +173,9 @@ NATIVE = {"plugin": {"unavailable": NAME}, "native": {"unavailable": NAME}, "rat
           "nodes_unavailable": NAME}  # fmt: skip
 TOLD = (finding("not run", which=NAME, what=NAME, fix=NAME),)
 SAID: dict[str, Callable[[], str]] = {
-    "verify": lambda: render_verdict(Verdict(DISAGREE, False, NAME, findings=TOLD, warnings=(NAME,), not_run=NAME)),
+    "verify": lambda: render_verdict(
+        Verdict(DISAGREE, False, NAME, findings=TOLD, warnings=(NAME,), not_run=NAME), NAME, Path(NAME)
+    ),
     "run": lambda: render_description(EngineDescription(Manifest(NAME, NAME, (NAME,), {}, (), False), (), (), 0)),
     "bench": lambda: engine_times._run(RUN),
     "layers": lambda: engine_times.render_layers(LAYERS, 3),

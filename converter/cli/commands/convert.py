@@ -73,11 +73,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     done = report_files.conversion(
         WrittenFiles.of_command(options, console.progress, console.say), asked, converted
     )
-    console.result(_summary(options.output, done))
+    console.result(_summary(asked.model, options.output, done))
     return EXIT_OK if done.verdict is None else done.verdict.exit_code
 
 
-def _summary(engine: Path, done: Conversion) -> str:
+def _summary(model: object, engine: Path, done: Conversion) -> str:
     routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
     targets = ", ".join(done.built.targets)
     size = f"{done.built.size / 2**20:.1f} MiB"
@@ -93,6 +93,8 @@ def _summary(engine: Path, done: Conversion) -> str:
     if done.rewritten.precision is not None:
         lines += precision_lines(done.rewritten, every_node=False)
     lines.append(
-        render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)"
+        render_verdict(done.verdict, model, engine)
+        if done.verdict is not None
+        else "verdict: not asked for (--no-verify)"
     )
     return "\n".join(lines)

@@ -83,7 +83,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     compared, found = report_files.verification(files, asked, searched)
     verdict = compared.verdict
-    console.result(render_verdict(verdict, located=found is not None))
+    console.result(render_verdict(verdict, options.model, options.engine, located=found is not None))
     if found is not None:
         console.result(render(found))
     return verdict.exit_code

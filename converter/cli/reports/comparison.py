@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from shlex import quote
 
 from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 
 
-def render_verdict(verdict: Verdict, *, located: bool = False) -> str:
-    """What was compared, each output, what made-up inputs were taken for, and what was not run.
+def render_verdict(verdict: Verdict, model: object, engine: Path, *, located: bool = False) -> str:
+    """The verdict, what to do next, each output, how generated inputs were chosen, and what was not run.
 
-    located: whether the search for the faulty node follows, with advice of its own.
+    model, engine: for the command of the advice. located: whether the search for the faulty node follows, with advice of
+    its own.
     """
-    return "\n".join(_lines(verdict, "" if located else verdict.advice))
+    advice = "" if located else verdict.advice
+    for word, named in (("MODEL", model), ("ENGINE", engine)):
+        if isinstance(named, Path):
+            advice = quote(str(named)).join(re.split(rf"\b{word}\b", advice))
+    return "\n".join(_lines(verdict, advice))
 
 
 def render_comparisons(

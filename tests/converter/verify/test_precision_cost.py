@@ -75,7 +75,7 @@ def test_a_costly_network_agrees_with_its_own_graph(tmp_path: Path) -> None:
     assert verdict.cost is not None and verdict.cost.outputs[0].error > 0.5
     assert [one.node for one in verdict.cost.layers] == ["last", "first"]
     assert verdict.cost.layers[0].error > 20 * verdict.cost.layers[1].error
-    told = render_verdict(verdict)
+    told = render_verdict(verdict, Path("m.onnx"), Path("m.plan"))
     assert "another class is first in" in told and "(on given and 1 of 1 samples of --calibration)" in told
     assert "\nnext: --keep-fp32 last --keep-fp32 first keeps the costliest layers in float32\n" in told
     assert re.match(r"verdict: agree \(int8 graph; costs \d\d %\): ", told)

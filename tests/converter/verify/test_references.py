@@ -169,7 +169,7 @@ def test_a_reference_that_disagrees_with_the_graph(tmp_path: Path) -> None:
 
 def test_what_would_make_it_comparable_is_told_and_nothing_is_said_to_have_run(tmp_path: Path) -> None:
     verdict = converted(tmp_path).verdict
-    text = render_verdict(verdict)
+    text = render_verdict(verdict, Path("m.onnx"), Path("m.plan"))
     assert verdict.status == "not comparable" and "--reference Repeat0=MODULE:FUNCTION" in text
     assert "neither the graph from which the engine is built nor the engine was run" in text
     assert "was run in onnxruntime" not in text

@@ -87,7 +87,7 @@ def test_it_is_left_out_when_not_wanted(engines: Engines, cli: Cli) -> None:
     engines.users.planted = wrong_at_the_largest
     ran = cli(f"{VERIFY} --no-per-node")
     assert ran.code == 3 and engines.requests == [] and "node" not in ran.err
-    assert "\nnext: trtsmith locate MODEL ENGINE finds the faulty node\n" in ran.out
+    assert "\nnext: trtsmith locate m.onnx e.plan finds the faulty node\n" in ran.out
 
 
 class Rounding(FakeTensorRT):
