@@ -51,6 +51,53 @@ def test_a_cumulative_extreme_is_pytorchs(name: str, dtype: Any) -> None:
             np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 
 
+_TIES = torch.tensor([[2.0, 0.0, 2.0, 1.0, 0.0], [1.0, 1.0, 3.0, 1.0, 1.0], [5.0, 4.0, 4.0, 5.0, -1.0]])
+_ROW = torch.tensor([[0.0, 1.0, 1.0, 4.0], [-2.0, 0.0, 3.0, 3.0]])
+_VALUES = torch.tensor([[1.0, -1.0, 9.0], [3.0, 0.5, -2.0]])
+WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
+    "cdist": (torch.cdist, (torch.randn(2, 5, 3), torch.randn(2, 4, 3))),
+    "cdist of many rows": (torch.cdist, (torch.randn(30, 3), torch.randn(4, 3))),
+    "cdist, p = 1": (lambda a, b: torch.cdist(a, b, p=1.0), (torch.randn(5, 3), torch.randn(4, 3))),
+    "cdist, p = 3": (lambda a, b: torch.cdist(a, b, p=3.0), (torch.randn(5, 3), torch.randn(4, 3))),
+    "cdist, p = 0": (lambda a, b: torch.cdist(a, b, p=0.0), (_TIES, _TIES + 0)),
+    "cdist, the largest": (lambda a, b: torch.cdist(a, b, p=float("inf")), (torch.randn(5, 3), torch.randn(4, 3))),
+    "kthvalue": (lambda x: torch.kthvalue(x, 2, 0, keepdim=True)[0], (_TIES,)),
+    "median": (lambda x: x.median(dim=1)[0], (_TIES,)),
+    "median of an even number": (lambda x: x.median(dim=0, keepdim=True)[0], (torch.cat([_TIES, _TIES - 1]),)),
+    "median with NaN": (lambda x: x.median(dim=1)[0], (torch.tensor([[1.0, float("nan"), 0.0], [1.0, 2.0, 0.0]]),)),
+    "median of all": (torch.median, (_TIES,)),
+    "a stable sort": (lambda x: torch.sort(x, dim=0, stable=True)[1], (_TIES.repeat(9, 1),)),
+    "a stable descending sort": (lambda x: torch.argsort(x, descending=True, stable=True), (_TIES.repeat(1, 9),)),
+    "searchsorted": (torch.searchsorted, (_ROW, _VALUES)),
+    "searchsorted, right": (lambda a, b: torch.searchsorted(a, b, side="right", out_int32=True), (_ROW, _VALUES)),
+    "searchsorted in a vector": (torch.searchsorted, (_ROW[0], _VALUES)),
+    "searchsorted by a sorter": (
+        lambda a, b, order: torch.searchsorted(a, b, sorter=order),
+        (_ROW.flip(-1), _VALUES, torch.tensor([[3, 2, 1, 0], [3, 2, 1, 0]])),
+    ),
+}  # fmt: skip
+
+
+class _Calls(nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        return self.function(*tensors)
+
+
+@pytest.mark.parametrize("case", WITHOUT_TRANSLATION)
+def test_functions_that_the_exporter_does_not_translate(case: str) -> None:
+    """By the newer exporter and the rules, without the older one that would be tried next."""
+    function, tensors = WITHOUT_TRANSLATION[case]
+    program = torch.export.export(_Calls(function), tensors).run_decompositions(dict(RULES))
+    exported = torch.onnx.export(program, dynamo=True, verbose=False)
+    assert exported is not None
+    found = exported(*tensors)[0]
+    torch.testing.assert_close(found, function(*tensors), rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
 def grouped_product(x: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
     out, start = torch.zeros(x.shape[0], weight.shape[2]), 0
     for matrix, end in zip(weight, offs.tolist(), strict=True):
