@@ -90,8 +90,10 @@ class _FoldingPlan:
     def find(self) -> None:
         graph = self.graph
         queue, graph.unfolded = deque(graph.unfolded), []
+        waiting = set(queue)  # once each: looking at a node takes as long as it has inputs
         while queue:
             node = queue.popleft()
+            waiting.discard(node)
             if node.gone or node in self._found:
                 continue
             work = self._work(node)
@@ -102,7 +104,9 @@ class _FoldingPlan:
             for name in node.outputs:
                 if name:
                     self._names.add((node.scope, name))
-                    queue.extend(graph.readers[name])
+                    readers = [one for one in dict.fromkeys(graph.readers[name]) if one not in waiting]
+                    queue.extend(readers)
+                    waiting.update(readers)
 
     def _work(self, node: Node) -> _FoldableNode | None:
         if node.domain or node.scopes or not node.inputs or node.op_type in NOT_FOLDED:

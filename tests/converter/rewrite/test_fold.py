@@ -250,3 +250,22 @@ def test_what_is_computed_alike_is_computed_once(tmp_path: Path, monkeypatch: py
     np.testing.assert_allclose(values["d"], np.exp([-1.0, -2.0]), rtol=1e-6)
     np.testing.assert_array_equal(values["d"], values["e"])
     np.testing.assert_array_equal(values["c"], [-1, -3])
+
+
+def test_a_node_with_many_inputs_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Concat of 300 constants, too large to be computed, was looked at once for each of them."""
+    count, asked = 300, 0
+    small = fold._FoldingPlan._small
+
+    def counted(plan: fold._FoldingPlan, *given: object) -> bool:
+        nonlocal asked
+        asked += 1
+        return small(plan, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fold._FoldingPlan, "_small", counted)
+    parts = [f"e{i} = Expand (one, size)" for i in range(count)]
+    joined = f"k = Concat <axis = 0> ({', '.join(f'e{i}' for i in range(count))}) y = Add (k, x)"
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[a] y)
+        <float[1] one = {{1}}, int64[1] size = {{{LIMIT // count + 1}}}> {{ {" ".join(parts)} {joined} }}"""
+    fold_constants(load(tmp_path, text))
+    assert asked < 5 * count
