@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from trtsmith.converter.bench.baseline_worker import BASELINES, BaselineRequest
 from trtsmith.converter.bench.timing import digits6
-from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
+from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.runtime.exchange import read_arrays
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.candidate_judge import judge_outputs
 from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict
+from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.problem import Problem
-
-Arrays = Mapping[str, np.ndarray]
 
 PRECISION = "tf32"
 """In which TensorRT computes float32 networks, as `trtsmith verify` takes it."""

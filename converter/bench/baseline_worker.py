@@ -24,13 +24,12 @@ from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.model.torch_arrays import from_torch, to_torch
 from trtsmith.converter.model.user_function import load_user_function
 from trtsmith.converter.operators.loading import with_operators_of_parent
+from trtsmith.importers.opdef import Arrays
 
 BASELINES: Mapping[str, str] = {
     "onnxruntime": "the model in onnxruntime, on its CUDA provider if it has one, else on the CPU",
     "torch": "the PyTorch model of --torch MODULE:FUNCTION",
 }
-
-Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)

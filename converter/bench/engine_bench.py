@@ -30,11 +30,11 @@ from trtsmith.converter.bench.subject import (
 from trtsmith.converter.bench.timed_engine import Timed, time_engine
 from trtsmith.converter.bench.timing import remarks
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
-from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.runtime.exchange import write_arrays
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.plugin.bench.kernel_bench import LEAST_COUNT
 from trtsmith.converter.plugin.machine import describe
 

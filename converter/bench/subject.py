@@ -18,7 +18,6 @@ from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.pipeline import convert
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
-from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunningOptions, RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
@@ -28,6 +27,7 @@ from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.options.kinds import ARRAYS, NUMBER, SHAPES, WORDS, Flag, texts_of
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin import creators

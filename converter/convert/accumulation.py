@@ -18,8 +18,7 @@ from trtsmith.converter.verify.allowance import Limits, allowance, changed_by
 from trtsmith.converter.verify.noise import along
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.rounding import rounded
-
-Arrays = Mapping[str, np.ndarray]
+from trtsmith.importers.opdef import Arrays
 
 BEARABLE = 1e-2
 """Error, ||y - x|| / ||x||, that an output may have of float16 in any case.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,10 @@ from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.own_files import EXPORTED
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.model.save import save_marked
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
-
-Progress = Callable[[str], None]
 
 GivenModel = ModelSource | TorchSource
 """A model file, the bytes of one, or what PyTorch makes a model of."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.node_judge import node_errors
 from trtsmith.converter.locate.search import NodeFault
 from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, region_of
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.importers.opdef import Arrays
 
 MOST_ALONE = 8
 """Nodes of which engines of their own are built, to see whether they are wrong alone."""

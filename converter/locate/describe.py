@@ -12,13 +12,13 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.engine.reduction.node_table import NodeTable
-from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Growth, NodeReport, TensorReport
 from trtsmith.converter.locate.reduced_precision import ReducedNodes
 from trtsmith.converter.locate.search import NodeFault, Seen
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.registry import op_name
 
 MOST_NAMED = 8

@@ -11,7 +11,7 @@ import numpy as np
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.confirm import MOST_ALONE, Confirmation
 from trtsmith.converter.locate.describe import advice, growths, node_report, origin_of, seen_report
-from trtsmith.converter.locate.executors.executor import Arrays, Executor, Original, Value, probe
+from trtsmith.converter.locate.executors.executor import Executor, Original, Value, probe
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
 from trtsmith.converter.locate.node_groups import GroupSearch
 from trtsmith.converter.locate.node_judge import OutputJudge, arithmetic
@@ -25,12 +25,13 @@ from trtsmith.converter.locate.save_repro import (
     save_reproducer,
 )
 from trtsmith.converter.locate.search import Confirm, Search, search
-from trtsmith.converter.locate.searched_graph import Progress, ReplayKernel, SearchedGraph, SearchOptions
+from trtsmith.converter.locate.searched_graph import ReplayKernel, SearchedGraph, SearchOptions
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import notes_of
+from trtsmith.converter.model.progress import Progress, notes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.importers.opdef import Arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime, run_in_types
+from trtsmith.converter.locate.executors.executor import Executor, Onnxruntime, run_in_types
 from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, SearchOptions
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
@@ -24,6 +24,7 @@ from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sensitivity import SHAKEN, most_moved
 from trtsmith.converter.verify.tolerances import TOLERANCE
+from trtsmith.importers.opdef import Arrays
 
 LOOPS = frozenset({"If", "Loop", "Scan"})
 """Nodes that are graphs: what they round early may grow in them, so elements and slices decide and not a ratio of norms.

@@ -23,20 +23,21 @@ from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
-from trtsmith.converter.locate.executors.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.executor import Executor
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.reduced_precision import precision_asked, reduction_of, searched
 from trtsmith.converter.locate.save_repro import check_folder
-from trtsmith.converter.locate.searched_graph import MEMORY, Progress, ReplayKernel, SearchOptions
+from trtsmith.converter.locate.searched_graph import MEMORY, ReplayKernel, SearchOptions
 from trtsmith.converter.model.arrays import told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.options.kinds import COUNT, KINDS, SHAPES, VALUES, Flag
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin.calls import KernelsByPlugin
@@ -53,6 +54,7 @@ from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.importers.opdef import Arrays
 
 TENSORRT, KERNELS = "tensorrt", "kernels"
 KERNEL_TIMEOUT_S = 120.0

@@ -13,7 +13,7 @@ import onnx
 
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.describe import ranges
-from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime, Value, plain_edges
+from trtsmith.converter.locate.executors.executor import Onnxruntime, Value, plain_edges
 from trtsmith.converter.locate.search import NodeFault
 from trtsmith.converter.locate.searched_graph import (
     Region,
@@ -31,6 +31,7 @@ from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.importers.expansion import plugin_nodes
+from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.registry import op_name
 
 MODEL, INPUTS, EXPECTED, ACTUAL, REWRITTEN, README = (

@@ -14,13 +14,13 @@ from trtsmith.converter.engine.reduction.graph_cut import WholeGraph, closed, cu
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import MOST_SIZES, ValueSizes
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime, Value, with_outputs
+from trtsmith.converter.locate.executors.executor import Executor, Onnxruntime, Value, with_outputs
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.plugin.replay import Replay
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.tolerances import Tolerances
-
-Progress = Callable[[str], None]
+from trtsmith.importers.opdef import Arrays
 
 MEMORY = 1 << 30
 """Bytes of intermediate values at a time, by default: they are held twice on the host, and on the device once."""

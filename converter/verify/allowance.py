@@ -12,12 +12,11 @@ import onnx
 
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.ort_kernels import quantised
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.noise import SLICE_UNITS, Noise, excess
 from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Arrays, OpDef
 from trtsmith.importers.registry import by_name, find_aliases, normalise_domain
 
 FACTOR = 2.0

@@ -18,12 +18,11 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.ort_kernels import holds_any
-from trtsmith.converter.model.progress import steps_of
+from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.rewrite.precision.emulate import REDUCED, without_bfloat16
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes, lowered
 from trtsmith.converter.verify.allowance import NO_LIMITS, QUANTIZED, Limits
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import (
     constant_outputs,
     outputs_behind_branches,
@@ -37,11 +36,10 @@ from trtsmith.converter.verify.reduced import Run, opened_in_types
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import NO_SOURCE, InputSet, InputSource
+from trtsmith.importers.opdef import Arrays
 
 Outputs = Sequence[Arrays]
 """Outputs by name, for each set of inputs."""
-
-Progress = Callable[[str], None]
 
 
 def silent(text: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, allowance, in_words
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Outputs
-from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
@@ -17,6 +17,7 @@ from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.sensitivity import with_original, with_own_definitions, with_sensitivity
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import DISAGREE, Proof, Verdict, not_comparable, verdict_of
+from trtsmith.importers.opdef import Arrays
 
 NEAR = UNITS_BESIDE / UNITS
 """The share of what is allowed without a measurement from which on rounding is measured: where it changes little, elements

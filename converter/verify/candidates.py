@@ -11,15 +11,16 @@ import onnx
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.rewrite.rewrite import Rewritten, Tried, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import type_of
-from trtsmith.converter.verify.baseline import Arithmetic, Original, Progress
+from trtsmith.converter.verify.baseline import Arithmetic, Original
 from trtsmith.converter.verify.candidate_judge import Candidate, Ran
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.reduced import Run, opened_in_types, run_reduced
 from trtsmith.converter.verify.rounding import FP16_SUMS
+from trtsmith.importers.opdef import Arrays
 
 
 def rewritten_graph(model: Model, io_types: Sequence[IoType] = ()) -> Candidate:

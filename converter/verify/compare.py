@@ -9,8 +9,7 @@ import numpy as np
 
 from trtsmith.converter.verify.noise import Excess, Noise, excess
 from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
-
-Arrays = Mapping[str, np.ndarray]
+from trtsmith.importers.opdef import Arrays
 
 _NEARLY = 1000
 """An output that is zero, or not finite, in all but one of this many elements says next to nothing."""

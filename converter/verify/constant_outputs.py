@@ -14,10 +14,10 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.rewrite import reference
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.inputs import SEED
 from trtsmith.converter.verify.sets import Generation
+from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.registry import normalise_domain
 
 _SHAPES = frozenset({"Shape", "Size"})

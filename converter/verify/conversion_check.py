@@ -14,13 +14,13 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import steps_of
+from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.allowance import QUANTIZED, Limits
-from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Progress
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original
 from trtsmith.converter.verify.candidate_judge import Candidate, judge
 from trtsmith.converter.verify.candidates import (
     built_engine,
@@ -29,7 +29,6 @@ from trtsmith.converter.verify.candidates import (
     reduced_graph,
     rewritten_graph,
 )
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.elsewhere import ComparisonElsewhere, allowance_elsewhere
 from trtsmith.converter.verify.findings import finding
@@ -53,6 +52,7 @@ from trtsmith.converter.verify.verdict import (
     with_other_sizes,
 )
 from trtsmith.converter.verify.verdict_words import NOTES
+from trtsmith.importers.opdef import Arrays
 
 _OF_BOTH = ("generated", "own definition", "fused")
 """Kinds of findings that hold for the graph before calibration and after it."""

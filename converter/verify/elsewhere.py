@@ -12,12 +12,12 @@ import numpy as np
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.verify.allowance import Allowance
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.findings import Finding
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared, element_bounds
 from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict_words import sentence
+from trtsmith.importers.opdef import Arrays
 
 
 def allowance_elsewhere(

@@ -182,9 +182,6 @@ def fitting_inputs(
     return {spec.name: feeds[spec.name] for spec in specs}
 
 
-Arrays = Mapping[str, np.ndarray]
-
-
 @dataclass(frozen=True)
 class GivenInputs:
     """Inputs from files. arrays: by name for each iteration. where: flag and file of each. words: for the verdict."""

@@ -21,8 +21,8 @@ from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16
 from trtsmith.converter.rewrite.precision.widen import measured_run, widen_precision
 from trtsmith.converter.verify.allowance import PROVES, changed_by
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.findings import Finding, finding
+from trtsmith.importers.opdef import Arrays
 
 _FORMATS = {fmt.name: fmt for fmt in (FP16, BF16)}
 

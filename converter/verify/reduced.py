@@ -20,10 +20,10 @@ from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import PROVES, changed_by, moved_by
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.findings import Finding
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.importers.dtypes import dtype_name
+from trtsmith.importers.opdef import Arrays
 
 Run = Callable[[Arrays], dict[str, np.ndarray]]
 

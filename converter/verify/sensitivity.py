@@ -12,10 +12,10 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort_kernels import quantised
 from trtsmith.converter.rewrite.rewrite import defined_here
 from trtsmith.converter.verify.allowance import changed_by
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import OWN_DEFINITION, Verdict
+from trtsmith.importers.opdef import Arrays
 
 SHAKEN = 2.0**-20
 """By how much of itself each float input is moved: 16 units of roundoff of float32."""

@@ -27,11 +27,11 @@ from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.options.kinds import ARRAYS, KINDS, SHAPES, Flag
-from trtsmith.converter.model.progress import progress_reports
+from trtsmith.converter.model.progress import Progress, progress_reports
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.allowance import QUANTIZED
-from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Progress
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original
 from trtsmith.converter.verify.candidate_judge import Candidate, Ran, judge
 from trtsmith.converter.verify.candidates import built_engine
 from trtsmith.converter.verify.given import GivenInputs, given_inputs, given_outputs, without_inputs

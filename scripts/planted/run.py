@@ -11,7 +11,7 @@ import numpy as np
 
 from planted.changes import Change, is_called
 from planted.plants import Plant
-from trtsmith.converter.locate.executors.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.executor import Executor
 from trtsmith.converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
 from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.searched_graph import ReplayKernel, SearchOptions
@@ -21,6 +21,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.rules import RULES
+from trtsmith.importers.opdef import Arrays
 
 
 class Planted:

@@ -19,10 +19,10 @@ from trtsmith.converter.convert.pytorch.exported_program import Program, compute
 from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, kept_outputs
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
 from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers import torch_ops
 
-Progress = Callable[[str], None]
 Translations = Mapping[Any, Callable[..., Any]]
 
 _NUMPYS_OWN: dict[Any, tuple[Any, Any]] = {

@@ -29,7 +29,7 @@ from trtsmith.converter.convert.pytorch.exported_program import (
     starred_shapes,
     unchanged,
 )
-from trtsmith.converter.convert.pytorch.onnx_program import LARGEST, Progress, array_of, export_program
+from trtsmith.converter.convert.pytorch.onnx_program import LARGEST, array_of, export_program
 from trtsmith.converter.convert.pytorch.program_edges import (
     NamedLeaf,
     calling_of,
@@ -39,6 +39,7 @@ from trtsmith.converter.convert.pytorch.program_edges import (
 from trtsmith.converter.convert.pytorch.torch_problems import refuses_shapes
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.torch_ops import quiet
 

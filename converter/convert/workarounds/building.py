@@ -27,12 +27,10 @@ from trtsmith.converter.engine.reduction.reproducer import explained, save_refus
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import BuildRefused, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import notes_of
+from trtsmith.converter.model.progress import Progress, notes_of
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
-
-Progress = Callable[[str], None]
 
 MOST_FAULTS = 8
 """Refusals of one model that are mended, one after the other."""

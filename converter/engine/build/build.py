@@ -21,9 +21,10 @@ from trtsmith.converter.engine.build.build_request import GRAPH_PHASES, PARSING,
 from trtsmith.converter.engine.build.flavour import choose_flavour, installed_flavours
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.child.pool import Pool
-from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
+from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.model.errors import BuildRefused, ConversionError, UsageError
 from trtsmith.converter.model.output_file import unfinished_name
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.rewrite.native_operators import asked_parser
 from trtsmith.importers.problem import Problem
 

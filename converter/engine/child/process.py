@@ -6,16 +6,14 @@ converter/engine/child/serve.py is the child's side. For many calls of one modul
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.child.exits import ChildDied
 from trtsmith.converter.engine.child.pool import Pool
+from trtsmith.converter.model.progress import Progress
 
 __all__ = ["ChildDied", "Progress", "run_child"]
-
-Progress = Callable[[str], None]
 
 
 def run_child(

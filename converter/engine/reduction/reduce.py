@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,8 +32,7 @@ from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-
-Progress = Callable[[str], None]
+from trtsmith.converter.model.progress import Progress
 
 MOST_AROUND = 200
 """Nodes beside those that a message names that are tried together."""

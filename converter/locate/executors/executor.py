@@ -20,8 +20,7 @@ from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine
 from trtsmith.converter.verify import reduced
 from trtsmith.importers.dtypes import dtype_name
-
-Arrays = Mapping[str, np.ndarray]
+from trtsmith.importers.opdef import Arrays
 
 _TYPES: Mapping[str, str] = {
     f"tensor({name})": dtype

@@ -16,13 +16,13 @@ from onnx import helper
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.graph.infer import infer_shapes, value_types
-from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import COMPARABLE, Onnxruntime
 from trtsmith.converter.locate.searched_graph import part_of, region_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.plugin.calls import KernelCall
 from trtsmith.importers.fields import fields_of_node
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Arrays
 from trtsmith.importers.registry import by_name
 
 

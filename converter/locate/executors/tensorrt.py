@@ -13,13 +13,13 @@ from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.importers.opdef import Arrays
 
 Build = Callable[[BuildRequest], BuildResult]
 RunEngine = Callable[[RunRequest, Sequence[Arrays]], RunResult]

@@ -15,14 +15,14 @@ from trtsmith.converter.plugin.host.enqueue import BoundPlugin, bound, describe_
 from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.plugin_values import Shape
 
-Arrays = Sequence[np.ndarray]
+Tensors = Sequence[np.ndarray]
 T = TypeVar("T")
 R = TypeVar("R")
 ROUNDS = 5
 
 
 def run_in_graph(
-    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = ()
+    plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape] = ()
 ) -> list[list[np.ndarray]]:
     """Outputs of each run: one enqueue is captured with the inputs of the last, and replayed with those of each.
 
@@ -50,7 +50,7 @@ def run_in_graph(
 
 
 def run_in_contexts(
-    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = ()
+    plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape] = ()
 ) -> list[list[np.ndarray]]:
     """Outputs of each run in a context and a stream of its own, enqueued in turns. runs[0] is the largest."""
     with _contexts(plugin, runs, shape_values) as all_ready:
@@ -65,7 +65,7 @@ def run_in_contexts(
 
 
 def run_in_threads(
-    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = ()
+    plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape] = ()
 ) -> list[list[list[np.ndarray]]]:
     """Outputs of each run in each of ROUNDS rounds, in a context, a stream and a thread of its own."""
     with _contexts(plugin, runs, shape_values) as all_ready:
@@ -101,7 +101,7 @@ def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def run_with_shapes(
-    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = ()
+    plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape] = ()
 ) -> list[list[np.ndarray]]:
     """Outputs of each run, one after the other in one context. runs[0] is the largest: the workspace is its."""
     calls = [describe_call(plugin, arrays, shape_values) for arrays in runs]
@@ -117,7 +117,7 @@ def run_with_shapes(
 
 @contextmanager
 def _contexts(
-    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape]
+    plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape]
 ) -> Iterator[list[BoundPlugin]]:
     calls = [describe_call(plugin, arrays, shape_values) for arrays in runs]
     with ExitStack() as stack:

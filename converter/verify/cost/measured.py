@@ -15,8 +15,8 @@ from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
 from trtsmith.converter.rewrite.types import to_engine, to_model
 from trtsmith.converter.verify.allowance import changed_by
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.cost.precision_cost import LayerCost, OutputCost, PrecisionCost
+from trtsmith.importers.opdef import Arrays
 
 SAMPLES = 8
 """Sets of inputs on which the cost of outputs is measured, at most."""

@@ -19,7 +19,7 @@ from trtsmith.converter.verify.allowance import (
     allowance,
     type_of,
 )
-from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.meaning.matched_rows import (
     Matching,
@@ -35,6 +35,7 @@ from trtsmith.converter.verify.meaning.selections import Selection, find_selecti
 from trtsmith.converter.verify.meaning.ties import Aligned, Scores, decided, in_both
 from trtsmith.converter.verify.noise import OWN, Noise, ScaledOutput, bounds
 from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.importers.opdef import Arrays
 
 _SHOWN = 3
 """Rows that a reason names."""

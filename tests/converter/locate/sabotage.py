@@ -13,7 +13,7 @@ from trtsmith.converter.engine.build.build_request import BuildRequest, BuildRes
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Executor, Onnxruntime, Value
+from trtsmith.converter.locate.executors.executor import COMPARABLE, Executor, Onnxruntime, Value
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions
@@ -24,6 +24,7 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.verify.allowance import CHANCE, FACTOR
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
+from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.problem import Problem
 
 Change = Callable[[onnx.GraphProto], None]

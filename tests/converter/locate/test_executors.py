@@ -20,7 +20,7 @@ from trtsmith.converter.engine.build.build_request import BuildRequest, BuildRes
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
-from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime, plain_edges, probe
+from trtsmith.converter.locate.executors.executor import Onnxruntime, plain_edges, probe
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
 from trtsmith.converter.locate.searched_graph import SearchOptions
@@ -30,6 +30,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin.calls import KernelCall
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
+from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.registry import by_name
 
 X = np.random.default_rng(8).standard_normal((2, 3, 3)).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)

@@ -15,12 +15,12 @@ from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate import prepare
-from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.importers.opdef import Arrays
 
 
 def engine(path: Path, *libraries: Path, io_types: Sequence[dict[str, str]] = ()) -> Path:

@@ -18,7 +18,6 @@ from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.locate.describe import MOST_NAMED, advice
-from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.node_judge import arithmetic
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
@@ -32,6 +31,7 @@ from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
+from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.problem import Problem
 
 RNG = np.random.default_rng(17)

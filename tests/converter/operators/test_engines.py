@@ -21,12 +21,12 @@ from trtsmith.converter.cli.main import main
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
-from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.plugin import calls
 from trtsmith.converter.plugin.calls import KernelCall, KernelsByPlugin
+from trtsmith.importers.opdef import Arrays
 
 MODEL = (
     "(float[2,3,3] x) => (float[2,3,3] y) { i = com.microsoft.Inverse (x) [odds] y = mycompany.Logit (i) }"

@@ -16,11 +16,11 @@ from trtsmith.converter.rewrite.rewrite import expand, lowered, rewrite
 from trtsmith.converter.verify.allowance import AMPLIFIED, ILL_CONDITIONED, Allowance
 from trtsmith.converter.verify.baseline import Arithmetic
 from trtsmith.converter.verify.candidate_judge import compare_outputs
-from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import random_outputs
 from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.verdict_words import sentence
+from trtsmith.importers.opdef import Arrays
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 

@@ -19,10 +19,11 @@ from tests.converter.models import inverse, relu
 from tests.converter.plugin.saved import folder
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate import prepare
-from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.plugin import replay as replay_module
 from trtsmith.converter.plugin.replay import Replay
+from trtsmith.importers.opdef import Arrays
 
 no_gpu = pytest.mark.skipif(gpu_count() > 0, reason="there is a GPU")
 

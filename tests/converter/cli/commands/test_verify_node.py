@@ -19,10 +19,11 @@ from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate import prepare
-from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.verify import baseline, candidates
+from trtsmith.importers.opdef import Arrays
 
 VERIFY = "verify m.onnx e.plan --report r.json"
 
