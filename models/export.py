@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from models import MAX_BATCH, MODELS
-from trtsmith.converter.model.errors import TrtsmithError, UsageError
+from trtsmith.converter.base.errors import TrtsmithError, UsageError
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.torch_ops import export
 

@@ -57,7 +57,7 @@ def contents_problem(names: list[str]) -> str | None:
         "trtsmith/importers/__init__.py",
         "trtsmith/api.py",
         "trtsmith/py.typed",
-        "trtsmith/converter/model/options/keywords.pyi",
+        "trtsmith/converter/base/options/keywords.pyi",
         "trtsmith/converter/convert/report.schema.json",
         "trtsmith/converter/verify/input_generation/pictures.npz",
         "trtsmith/converter/pages/assets/frame.js",

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from harness.run_record import BENCHMARKS, script_parser  # noqa: E402
 from startup_seconds import machine  # noqa: E402
 from tests.processes import checkout_environment  # noqa: E402
-from trtsmith.converter.model.output_file import write_report  # noqa: E402
+from trtsmith.converter.base.output_file import write_report  # noqa: E402
 
 RECORD = BENCHMARKS / "convert_seconds.json"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from models import MODELS
 from models.export import export_model
+from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.cli.main import main as trtsmith
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.shapes import graph_inputs
 
 BATCH = 2
 

@@ -40,7 +40,7 @@ from docpages import (  # noqa: E402
 from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
-    "converter/model/options/keywords.pyi": {"": keywords.stub},
+    "converter/base/options/keywords.pyi": {"": keywords.stub},
     "README.md": {"figures": figures.figures},
     "docs/index.md": {"figures": figures.figures},
     "docs/guides/yolo.md": {"yolo verdicts": figures.verdicts_of("ultralytics")},

@@ -31,8 +31,8 @@ from gpubundle.unpack import model_folder  # noqa: E402
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record  # noqa: E402
 from harness.processes import Clock, run_boxed  # noqa: E402
 from harness.run_record import add_seconds, gpu_parser, gpu_record  # noqa: E402
+from trtsmith.converter.base.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
-from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.plugin.machine import visible_gpus  # noqa: E402
 from trtsmith.importers.registry import OPS  # noqa: E402
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import onnx.defs
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
-from trtsmith.converter.engine.build.flavour import load_flavour, parser_library
+from trtsmith.converter.engine.builder.flavour import load_flavour, parser_library
 
 TARGET = Path(__file__).parent.parent / "converter" / "rewrite" / "native_operators.json"
 

@@ -28,8 +28,8 @@ from gpucheck.plugin_trials import (  # noqa: E402
     trials_of,
 )
 from harness.run_record import Record, script_parser  # noqa: E402
+from trtsmith.converter.base.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
-from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.model.ort import run  # noqa: E402
 from trtsmith.converter.plugin.cases import contract_case, type_choices  # noqa: E402

@@ -28,15 +28,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from harness.run_record import Record, script_parser  # noqa: E402
 from planted.plants import PLANTS, Plant  # noqa: E402
 from planted.run import Ground, control_of, row_of  # noqa: E402
+from trtsmith.converter.base.errors import TrtsmithError  # noqa: E402
+from trtsmith.converter.base.options.kinds import positive_int  # noqa: E402
 from trtsmith.converter.cli.console import table  # noqa: E402
 from trtsmith.converter.engine import libraries  # noqa: E402
-from trtsmith.converter.engine.build.build import build  # noqa: E402
+from trtsmith.converter.engine.builder.build import build  # noqa: E402
 from trtsmith.converter.engine.runtime.run_in_child import run_engine  # noqa: E402
 from trtsmith.converter.locate.executors.executor import Onnxruntime  # noqa: E402
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT  # noqa: E402
 from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
-from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
-from trtsmith.converter.model.options.kinds import positive_int  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
 from trtsmith.importers.registry import OPS  # noqa: E402
 

@@ -27,10 +27,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.jobs import RETIRE, Finding, run_jobs  # noqa: E402
 from harness.run_record import add_seconds, gpu_parser, gpu_record, use_bundle  # noqa: E402
+from trtsmith.converter.base.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.bench.node_worker import measure_node, ratio_of  # noqa: E402
-from trtsmith.converter.engine.build.gpu import find_gpu  # noqa: E402
+from trtsmith.converter.engine.builder.gpu import find_gpu  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
-from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.plugin.bench.kernel_bench import LEAST_COUNT  # noqa: E402
 from trtsmith.converter.plugin.cases import SEED  # noqa: E402
 from trtsmith.importers.registry import OPS, by_name  # noqa: E402
@@ -109,7 +109,7 @@ def work(job: str, folder: Path, count: int) -> dict[str, Any]:
     """Runs in a worker, whose last job it is if anything failed."""
     import numpy as np
 
-    from trtsmith.converter.engine.build.flavour import load_flavour
+    from trtsmith.converter.engine.builder.flavour import load_flavour
     from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     del folder

@@ -27,7 +27,7 @@ from harness.jobs import Finding, run_jobs
 from harness.run_record import script_parser
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
-from trtsmith.converter.engine.build.flavour import load_flavour
+from trtsmith.converter.engine.builder.flavour import load_flavour
 from trtsmith.converter.rewrite.freeze import inputs_to_freeze
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.dtypes import NUMBERS, numpy_dtype

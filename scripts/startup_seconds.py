@@ -55,7 +55,7 @@ def machine() -> dict[str, object]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     from harness.run_record import script_parser
-    from trtsmith.converter.model.output_file import write_report
+    from trtsmith.converter.base.output_file import write_report
     from trtsmith.converter.samples.sample_models import write_samples
 
     parser = script_parser(__doc__)

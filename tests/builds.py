@@ -8,8 +8,8 @@ from __future__ import annotations
 import atexit
 from functools import cache
 
-from trtsmith.converter.engine.build.build import WORKER, build
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.builder.build import WORKER, build
+from trtsmith.converter.engine.builder.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.child.pool import Pool
 
 FLAVOUR = "tensorrt_rtx"

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 ORDER = (
     "importers",
+    "base",
     "model",
     "graph",
     "rewrite",
@@ -138,6 +139,6 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_tensorrt_is_imported_by_name_alone() -> None:
-    """Of the flavour that is asked for, by engine/build/flavour.py."""
+    """Of the flavour that is asked for, by engine/builder/flavour.py."""
     libraries = {module: {name.split(".")[0] for name in names} for module, names in imports().items()}
     assert [module for module, names in libraries.items() if names & {*TENSORRT}] == []

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from trtsmith.bundle_function import bundle
     from trtsmith.check_function import check
     from trtsmith.convert_function import convert
+    from trtsmith.converter.base.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
     from trtsmith.converter.batch.driver import BatchResult
     from trtsmith.converter.convert.analysis import Analysis
     from trtsmith.converter.convert.pipeline import Conversion
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from trtsmith.converter.engine.runtime.engine_module import Engine
     from trtsmith.converter.engine.runtime.runner import Runner
     from trtsmith.converter.locate.found import Located
-    from trtsmith.converter.model.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
     from trtsmith.converter.plugin.contract import LibraryReport
     from trtsmith.converter.verify.verdict import Verdict
     from trtsmith.importers.opdef import OpDef
@@ -138,7 +138,7 @@ _HOMES = {
     "Runner": "trtsmith.converter.engine.runtime.runner",
     **dict.fromkeys(
         ("ConversionError", "InvalidModelError", "TrtsmithError", "UsageError"),
-        "trtsmith.converter.model.errors",
+        "trtsmith.converter.base.errors",
     ),
     "Verdict": "trtsmith.converter.verify.verdict",
     "Problem": "trtsmith.importers.problem",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from trtsmith.argument_types import checked_types
 from trtsmith.arguments import logged, with_operators
+from trtsmith.converter.base.options.kinds import Paths, Progress, StrPath
 from trtsmith.converter.convert import reports
 from trtsmith.converter.convert.reports import Report
-from trtsmith.converter.model.options.kinds import Paths, Progress, StrPath
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import ContractCase, LibraryReport
 from trtsmith.converter.plugin.test import test_library

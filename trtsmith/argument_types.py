@@ -7,9 +7,9 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, ParamSpec, TypeVar
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.declared import Options, options_of
-from trtsmith.converter.model.options.kinds import Kind, kind_of
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.declared import Options, options_of
+from trtsmith.converter.base.options.kinds import Kind, kind_of
 from trtsmith.importers.problem import Problem
 
 P = ParamSpec("P")

@@ -18,20 +18,11 @@ import numpy as np
 import onnx
 
 from trtsmith.argument_types import checked_types
-from trtsmith.converter.convert.opening import GivenModel
-from trtsmith.converter.convert.pytorch.torch_source import (
-    EXPORT_TIMEOUT_S,
-    TorchFactory,
-    TorchFile,
-    TorchModule,
-    source_of_text,
-)
-from trtsmith.converter.model.arrays import load_arrays
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
-from trtsmith.converter.model.option_values import check_values, is_seconds
-from trtsmith.converter.model.options.declared import Options, options_of, with_defaults
-from trtsmith.converter.model.options.kinds import (
+from trtsmith.converter.base.arrays import load_arrays
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.option_values import check_values, is_seconds
+from trtsmith.converter.base.options.declared import Options, options_of, with_defaults
+from trtsmith.converter.base.options.kinds import (
     Arrays,
     Paths,
     Progress,
@@ -41,6 +32,15 @@ from trtsmith.converter.model.options.kinds import (
     paths_of,
     profiles_of,
 )
+from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.pytorch.torch_source import (
+    EXPORT_TIMEOUT_S,
+    TorchFactory,
+    TorchFile,
+    TorchModule,
+    source_of_text,
+)
+from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.importers.problem import Problem
 from trtsmith.options import Torch

@@ -11,14 +11,14 @@ from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
 from trtsmith.arguments import logged
+from trtsmith.converter.base.options.declared import with_defaults
+from trtsmith.converter.base.options.kinds import Flag, Progress, StrPath, Texts, path_of, texts_of
+from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
 from trtsmith.converter.batch.results.document import CACHE, KEPT
 from trtsmith.converter.batch.store import VARIABLE, default_folder
 from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
-from trtsmith.converter.model.options.declared import with_defaults
-from trtsmith.converter.model.options.kinds import Flag, Progress, StrPath, Texts, path_of, texts_of
-from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.verify.verdict_words import in_words
 from trtsmith.zoo_commands import zoo_commands
 

@@ -9,16 +9,16 @@ from typing_extensions import Unpack
 
 from trtsmith import report_files
 from trtsmith.arguments import logged, stage_options, with_operators
+from trtsmith.converter.base.options import keywords
+from trtsmith.converter.base.options.declared import only, with_defaults
+from trtsmith.converter.base.options.kinds import (
+    StrPath,
+    path_of,
+)
 from trtsmith.converter.bench.engine_bench import bench as timed
 from trtsmith.converter.bench.subject import BaselineOptions, BenchInputs, BenchOptions
 from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
-from trtsmith.converter.model.options import keywords
-from trtsmith.converter.model.options.declared import only, with_defaults
-from trtsmith.converter.model.options.kinds import (
-    StrPath,
-    path_of,
-)
 from trtsmith.options import Operators, Page, Telling
 
 TIMED = (

@@ -8,10 +8,10 @@ from typing import Annotated
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
+from trtsmith.converter.base.options.declared import with_defaults
+from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.engine.bundle.triton import TritonModel, write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
-from trtsmith.converter.model.options.declared import with_defaults
-from trtsmith.converter.model.options.kinds import Flag, StrPath
 
 
 class BundleOptions(TypedDict, total=False):

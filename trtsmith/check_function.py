@@ -18,6 +18,10 @@ from trtsmith.arguments import (
     unheard,
     with_operators,
 )
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options import keywords
+from trtsmith.converter.base.options.declared import only, with_defaults
+from trtsmith.converter.base.options.kinds import Flag
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions, PluginOptions
 from trtsmith.converter.convert.freezing import FreezingOptions
@@ -25,11 +29,7 @@ from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.convert.workarounds.refusals import Refusals
-from trtsmith.converter.engine.build.build_request import BuilderOptions
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options import keywords
-from trtsmith.converter.model.options.declared import only, with_defaults
-from trtsmith.converter.model.options.kinds import Flag
+from trtsmith.converter.engine.builder.build_request import BuilderOptions
 from trtsmith.options import (
     Operators,
     Replacing,

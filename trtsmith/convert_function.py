@@ -21,6 +21,14 @@ from trtsmith.arguments import (
     stage_options,
     with_operators,
 )
+from trtsmith.converter.base.options import keywords
+from trtsmith.converter.base.options.declared import with_defaults
+from trtsmith.converter.base.options.kinds import (
+    Flag,
+    StrPath,
+    VerifyMode,
+    path_of,
+)
 from trtsmith.converter.convert import pipeline
 from trtsmith.converter.convert.conversion_options import ConvertOptions, DeviceOptions, PluginOptions
 from trtsmith.converter.convert.freezing import FreezingOptions
@@ -28,16 +36,8 @@ from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.pipeline import Conversion
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
-from trtsmith.converter.engine.build.build_request import BuilderOptions
-from trtsmith.converter.engine.build.deployment import DEPLOYED, settings_of
-from trtsmith.converter.model.options import keywords
-from trtsmith.converter.model.options.declared import with_defaults
-from trtsmith.converter.model.options.kinds import (
-    Flag,
-    StrPath,
-    VerifyMode,
-    path_of,
-)
+from trtsmith.converter.engine.builder.build_request import BuilderOptions
+from trtsmith.converter.engine.builder.deployment import DEPLOYED, settings_of
 from trtsmith.converter.verify.references import ExpectedOutputs
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.options import (

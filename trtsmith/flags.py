@@ -6,8 +6,8 @@ from argparse import Action, ArgumentParser, Namespace, _ActionsContainer
 from collections.abc import Mapping
 from typing import Any
 
-from trtsmith.converter.model.options.declared import Block, Option, Options, blocks_of, options_of, title_of
-from trtsmith.converter.model.options.kinds import Flag, Kind
+from trtsmith.converter.base.options.declared import Block, Option, Options, blocks_of, options_of, title_of
+from trtsmith.converter.base.options.kinds import Flag, Kind
 
 
 class NextProfile(Action):

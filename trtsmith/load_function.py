@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.batch_function import batch
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.kinds import Progress, StrPath, path_of, ranges_of
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.engine.runtime import engine_module
 from trtsmith.converter.engine.runtime.engine_module import ConvertedEngine, Engine
-from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.converter.model.options.kinds import Progress, StrPath, path_of, ranges_of
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 
 _MODELS = (".onnx", ".pt2")
 

@@ -10,15 +10,15 @@ from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
 from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
+from trtsmith.converter.base.options import keywords
+from trtsmith.converter.base.options.declared import only, with_defaults
+from trtsmith.converter.base.options.kinds import Flag, StrPath, path_of
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.prepare import LocateOptions, SearchForm, SearchSizes, locate_asked
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.options import keywords
-from trtsmith.converter.model.options.declared import only, with_defaults
-from trtsmith.converter.model.options.kinds import Flag, StrPath, path_of
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.options import Operators, Page, Telling, Torch
 

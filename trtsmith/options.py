@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
-from trtsmith.converter.model.options.kinds import (
+from trtsmith.converter.base.options.kinds import (
     SPECS,
     VALUES,
     Flag,
@@ -18,6 +17,7 @@ from trtsmith.converter.model.options.kinds import (
     Ranges,
     StrPath,
 )
+from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
 from trtsmith.flags import NextProfile
 

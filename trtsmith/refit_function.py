@@ -9,13 +9,13 @@ from onnx import ModelProto
 from typing_extensions import Unpack
 
 from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
+from trtsmith.converter.base.options import keywords
+from trtsmith.converter.base.options.declared import with_defaults
+from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.convert import refitting
 from trtsmith.converter.convert.refitting import RefitOptions, Refitted
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.options import keywords
-from trtsmith.converter.model.options.declared import with_defaults
-from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.options import Operators, Replacing, Telling
 
 

@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from trtsmith.arguments import unheard
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.output_file import check_report, write_report
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert import reports
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.model.output_file import check_report, write_report
-from trtsmith.converter.model.progress import Progress
 
 if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
     from trtsmith.converter.bench.subject import BenchOptions

@@ -19,16 +19,16 @@ from trtsmith.arguments import (
     stage_options,
     with_operators,
 )
+from trtsmith.converter.base.options import keywords
+from trtsmith.converter.base.options.declared import only, with_defaults
+from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.rewriting import rewrite_model
-from trtsmith.converter.engine.build.build_request import BuilderOptions
-from trtsmith.converter.model.options import keywords
-from trtsmith.converter.model.options.declared import only, with_defaults
-from trtsmith.converter.model.options.kinds import Flag, StrPath
+from trtsmith.converter.engine.builder.build_request import BuilderOptions
 from trtsmith.options import Operators, Replacing, Shapes, Torch
 
 

@@ -11,12 +11,9 @@ from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
 from trtsmith.arguments import feeds_of, logged
-from trtsmith.converter.engine.bundle.run_from_bundle import request_for
-from trtsmith.converter.engine.runtime.run_in_child import run_engine
-from trtsmith.converter.engine.runtime.run_request import EAGER, RunningOptions, RunRequest
-from trtsmith.converter.model.options import keywords
-from trtsmith.converter.model.options.declared import with_defaults
-from trtsmith.converter.model.options.kinds import (
+from trtsmith.converter.base.options import keywords
+from trtsmith.converter.base.options.declared import with_defaults
+from trtsmith.converter.base.options.kinds import (
     NUMBER,
     Arrays,
     Flag,
@@ -25,8 +22,11 @@ from trtsmith.converter.model.options.kinds import (
     path_of,
     paths_of,
 )
-from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.own_files import CACHE
+from trtsmith.converter.base.output_file import check_report
+from trtsmith.converter.base.own_files import CACHE
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.runtime.run_in_child import run_engine
+from trtsmith.converter.engine.runtime.run_request import EAGER, RunningOptions, RunRequest
 from trtsmith.options import Replacing, Telling
 
 

@@ -143,10 +143,10 @@ def check_example(model: str | Path, package: str | Path) -> None:
     The outputs are finite, and of the shapes that the model declares. The model has shapes of known sizes.
     package: the folder of the operators, as --ops takes it. Those of installed packages are left out.
     """
+    from trtsmith.converter.base.options.shapes import graph_inputs
     from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
     from trtsmith.converter.model.load import load_model
     from trtsmith.converter.model.ort import run
-    from trtsmith.converter.model.shapes import graph_inputs
     from trtsmith.converter.operators.loading import operators_in_force
     from trtsmith.converter.rewrite.rewrite import reference
     from trtsmith.converter.verify.inputs import generate_inputs

@@ -10,14 +10,14 @@ from typing_extensions import Unpack
 
 from trtsmith import report_files
 from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
-from trtsmith.converter.engine.runtime.run_request import RunningOptions
-from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.options import keywords
-from trtsmith.converter.model.options.declared import only, with_defaults
-from trtsmith.converter.model.options.kinds import (
+from trtsmith.converter.base.options import keywords
+from trtsmith.converter.base.options.declared import only, with_defaults
+from trtsmith.converter.base.options.kinds import (
     StrPath,
     path_of,
 )
+from trtsmith.converter.engine.runtime.run_request import RunningOptions
+from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.verify.references import ExpectedOutputs
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict

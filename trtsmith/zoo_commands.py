@@ -9,15 +9,15 @@ from typing import NoReturn
 from trtsmith.arguments import stage_options
 from trtsmith.bench_function import TIMED
 from trtsmith.convert_function import CONVERSION
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.declared import Options
+from trtsmith.converter.base.options.kinds import shapes_of, values_of
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
 from trtsmith.converter.bench.subject import BenchOptions, check_options
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
-from trtsmith.converter.engine.build.deployment import SETTABLE, settings_of
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.declared import Options
-from trtsmith.converter.model.options.kinds import shapes_of, values_of
+from trtsmith.converter.engine.builder.deployment import SETTABLE, settings_of
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.flags import add_options
 

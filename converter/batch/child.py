@@ -21,6 +21,13 @@ from typing import Any
 
 import psutil
 
+from trtsmith.converter.base.errors import (
+    EXIT_DISAGREE,
+    EXIT_FAILED,
+    EXIT_NOT_COMPARED,
+    EXIT_OK,
+    TrtsmithError,
+)
 from trtsmith.converter.batch.file_hashes import changed
 from trtsmith.converter.batch.machine import VARIABLES, MachineFacts
 from trtsmith.converter.batch.task import (
@@ -37,13 +44,6 @@ from trtsmith.converter.batch.task import (
 from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.child.pool import Outcome, Pool
 from trtsmith.converter.engine.child.process import ChildDied
-from trtsmith.converter.model.errors import (
-    EXIT_DISAGREE,
-    EXIT_FAILED,
-    EXIT_NOT_COMPARED,
-    EXIT_OK,
-    TrtsmithError,
-)
 from trtsmith.converter.operators import used_files
 from trtsmith.converter.operators.sources import VARIABLE
 from trtsmith.importers.problem import Problem

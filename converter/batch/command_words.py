@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trtsmith.converter.base.options.gpu_names import as_targets
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.engine.build.flavour import preferred
-from trtsmith.converter.model.options.gpu_names import as_targets
+from trtsmith.converter.engine.builder.flavour import preferred
 
 _SILENT = frozenset({"-q", "--quiet", "-v", "--verbose"})
 """Options that change what is said, and nothing that is made."""

@@ -15,6 +15,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from trtsmith.converter.base.errors import (
+    EXIT_DISAGREE,
+    EXIT_FAILED,
+    EXIT_NOT_COMPARED,
+    EXIT_OK,
+    TrtsmithError,
+    UsageError,
+)
+from trtsmith.converter.base.option_values import check_values, is_count
 from trtsmith.converter.batch.child import ChildSetup
 from trtsmith.converter.batch.file_hashes import FileHashes
 from trtsmith.converter.batch.keys import Keys
@@ -34,15 +43,6 @@ from trtsmith.converter.batch.task import (
     cancelled,
     record_of,
 )
-from trtsmith.converter.model.errors import (
-    EXIT_DISAGREE,
-    EXIT_FAILED,
-    EXIT_NOT_COMPARED,
-    EXIT_OK,
-    TrtsmithError,
-    UsageError,
-)
-from trtsmith.converter.model.option_values import check_values, is_count
 from trtsmith.importers.problem import Problem
 
 LOCAL = "local"

@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder, remove_left_folders
 from trtsmith.converter.batch.child import ChildSetup, TaskRunner, with_text
 from trtsmith.converter.batch.command_words import ANY, GpuDemand, below, gpu_demand, renamed_paths
 from trtsmith.converter.batch.file_hashes import FileHashes
@@ -38,8 +40,6 @@ from trtsmith.converter.batch.task import (
     is_below,
     record_of,
 )
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder, remove_left_folders
 from trtsmith.importers.problem import Problem
 
 RETRIES = 2

@@ -23,7 +23,7 @@ from trtsmith.converter.batch.task import (
     cancelled,
     record_of,
 )
-from trtsmith.converter.engine.build.gpu import Gpu, find_gpus
+from trtsmith.converter.engine.builder.gpu import Gpu, find_gpus
 from trtsmith.importers.problem import Problem
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.process.package_folders import PACKAGE, SOURCES
 from trtsmith.converter.batch.file_hashes import FileHashes, FileState
-from trtsmith.converter.engine.build.flavour import installed_flavours, preferred
-from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
+from trtsmith.converter.engine.builder.flavour import installed_flavours, preferred
+from trtsmith.converter.engine.builder.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.process.package_folders import PACKAGE, SOURCES
 from trtsmith.converter.operators.package_files import files_of_module, files_of_path, tree
 from trtsmith.converter.operators.sources import GROUP, VARIABLE
 from trtsmith.importers.problem import Problem

@@ -19,9 +19,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.file_hashes import FileHashes
 from trtsmith.converter.batch.task import RECORD, BatchTask, TaskRecord, is_below
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 WORK = ".work"

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.process.package_folders import PACKAGE_ROOT
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 
 LOCAL, AUTO = "local", "auto"
 

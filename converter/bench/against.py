@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import ConversionError, TrtsmithError, UsageError
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.bench.baseline_worker import BASELINES, BaselineRequest
 from trtsmith.converter.bench.timing import digits6
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.runtime.exchange import read_arrays
-from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.candidate_judge import judge_outputs
 from trtsmith.converter.verify.findings import finding

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.process.plain_data import PlainData
+from trtsmith.converter.base.torch_arrays import from_torch, to_torch
+from trtsmith.converter.base.user_function import load_user_function
 from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.bench.timing import Clock, Summary, digits6
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
-from trtsmith.converter.model.process.plain_data import PlainData
-from trtsmith.converter.model.torch_arrays import from_torch, to_torch
-from trtsmith.converter.model.user_function import load_user_function
 from trtsmith.converter.operators.loading import with_operators_of_parent
 from trtsmith.importers.opdef import Arrays
 

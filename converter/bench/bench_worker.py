@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.bench.timed_engine import BenchRequest, TimingOptions
 from trtsmith.converter.bench.timing import DEPTH, Clock, Stages, drive, respond, summarise
-from trtsmith.converter.engine.build.flavour import load_flavour
-from trtsmith.converter.engine.build.messages import Messages, make_logger
+from trtsmith.converter.engine.builder.flavour import load_flavour
+from trtsmith.converter.engine.builder.messages import Messages, make_logger
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.device import Device, DeviceError, pinned_array
@@ -22,7 +23,6 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.machine import clocks
 from trtsmith.converter.rewrite.types import to_engine, to_model
 

@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.process.package_folders import PACKAGE_ROOT
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.bench import native_bench
 from trtsmith.converter.bench.against import ExpectedOutputs, check_baselines, judge_of, time_baseline
 from trtsmith.converter.bench.baseline_worker import BaselineRequest
@@ -31,10 +35,6 @@ from trtsmith.converter.bench.timed_engine import Timed, time_engine
 from trtsmith.converter.bench.timing import remarks
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.runtime.exchange import write_arrays
-from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.plugin.bench.kernel_bench import LEAST_COUNT
 from trtsmith.converter.plugin.machine import describe
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.bench.layers import parse_inspector
-from trtsmith.converter.engine.build.flavour import Flavour, network_flags
+from trtsmith.converter.engine.builder.flavour import Flavour, network_flags
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.runtime_log import process_log
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.bench.kernel_bench import Measured, digits, measured_json
 from trtsmith.converter.plugin.bench.kernel_expansion import engine_model
 from trtsmith.converter.plugin.bench.kernel_torch import TorchSubject, time_runs

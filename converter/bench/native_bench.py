@@ -29,21 +29,21 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.bench.against import ExpectedOutputs
 from trtsmith.converter.bench.node_worker import ratio_of
 from trtsmith.converter.bench.subject import BuildSource, Subject
 from trtsmith.converter.bench.timed_engine import Timed
 from trtsmith.converter.bench.timing import digits6
-from trtsmith.converter.engine.build.flavour import choose_flavour
-from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.builder.flavour import choose_flavour
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.runtime.exchange import write_arrays
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE

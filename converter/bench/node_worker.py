@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtsmith.converter.engine.build.flavour import load_flavour
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.flavour import load_flavour
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.exchange import read_arrays
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.operators.loading import with_operators_of_parent
 from trtsmith.converter.plugin.bench.kernel_bench import digits, measured_json, requirements, rotation_sets
@@ -22,7 +22,7 @@ from trtsmith.importers.opdef import Arrays, Case, OpDef
 from trtsmith.importers.registry import by_name
 
 if TYPE_CHECKING:
-    from trtsmith.converter.engine.build.flavour import Flavour
+    from trtsmith.converter.engine.builder.flavour import Flavour
     from trtsmith.converter.plugin.bench.kernel_torch import TorchBench
 
 

@@ -9,10 +9,10 @@ from shlex import quote
 import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.importers.problem import Problem

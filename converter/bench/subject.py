@@ -9,6 +9,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from trtsmith.converter.base.arrays import ArraySource, load_arrays, named_source
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.kinds import ARRAYS, NUMBER, SHAPES, WORDS, Flag, texts_of
+from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.bench.baseline_worker import BASELINES
 from trtsmith.converter.bench.layers import LayerNode, nodes_of
 from trtsmith.converter.bench.points import Point, check_points, given_point, points_of
@@ -16,20 +21,15 @@ from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.pipeline import convert
-from trtsmith.converter.engine.build.flavour import expected_target
+from trtsmith.converter.engine.builder.flavour import expected_target
 from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunningOptions, RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.graph.graph import Graph
-from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.options.kinds import ARRAYS, NUMBER, SHAPES, WORDS, Flag, texts_of
-from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules import RULES

@@ -9,15 +9,15 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from trtsmith.converter.base.option_values import check_values
+from trtsmith.converter.base.options.kinds import DURATION, KINDS, Flag
+from trtsmith.converter.base.process.plain_data import PlainData
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_in_child import answer_of, checked
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.option_values import check_values
-from trtsmith.converter.model.options.kinds import DURATION, KINDS, Flag
-from trtsmith.converter.model.process.plain_data import PlainData
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import Progress
 
 GRAPHS = {"both": (False, True), "off": (False,), "on": (True,)}
 """By what a user says of CUDA graphs, the runs to make: without, with."""

@@ -29,17 +29,17 @@ from typing import Any
 
 import psutil
 
+from trtsmith.converter.base.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError
+from trtsmith.converter.base.progress import Steps
 from trtsmith.converter.batch.results.document import PAGE
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.main import build_parser, operators_of, problem_of
-from trtsmith.converter.engine.build.flavour import installed_flavours
+from trtsmith.converter.engine.builder.flavour import installed_flavours
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError
-from trtsmith.converter.model.progress import Steps
 from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
 

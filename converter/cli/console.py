@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trtsmith.converter.base.printable import one_line, printable, table
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.cli.terminal import colors
 from trtsmith.converter.cli.terminal.live_line import LiveLine
-from trtsmith.converter.model.printable import one_line, printable, table
-from trtsmith.converter.model.progress import Progress
 from trtsmith.importers.problem import Problem
 
 __all__ = ["Console", "on_terminal", "one_line", "printable", "table"]

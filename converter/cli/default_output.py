@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchFactory, TorchFile
 from trtsmith.converter.engine.bundle.earlier_engine import EarlierEngine, earlier_engine
-from trtsmith.converter.model.errors import UsageError
 
 _SUFFIXES = (".onnx", PROGRAM_SUFFIX)
 

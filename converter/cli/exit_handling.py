@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from trtsmith.converter.model.process.foreign_code import handlers_in_force
+from trtsmith.converter.base.process.foreign_code import handlers_in_force
 from trtsmith.importers.problem import Problem
 
 _LEAST_MEMORY = 256 << 20
@@ -34,7 +34,7 @@ def signals_unwind() -> Iterator[None]:
 
     So children are ended and temporary files removed. A signal that is ignored stays so: nohup ignores SIGHUP, and a
     script's `&` SIGINT, for which Python then raises no KeyboardInterrupt; SIGTERM ends such a command. While C++ of
-    others runs, they and Ctrl-C end the process at once (converter/model/process/foreign_code.py).
+    others runs, they and Ctrl-C end the process at once (converter/base/process/foreign_code.py).
     """
     mine = []
     if threading.current_thread() is threading.main_thread():  # no other thread may set handlers

@@ -13,6 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from trtsmith.converter.base.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
+from trtsmith.converter.base.process.foreign_code import foreign_code
+from trtsmith.converter.base.process.scratch_folder import remove_left_folders
 from trtsmith.converter.cli.console import Console, on_terminal
 from trtsmith.converter.cli.exit_handling import (
     file_problem,
@@ -24,9 +27,6 @@ from trtsmith.converter.cli.exit_handling import (
 from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of, common_options
 from trtsmith.converter.cli.parsing.overview import COMMANDS, FORMER, Commands, OverviewParser
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
-from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
-from trtsmith.converter.model.process.foreign_code import foreign_code
-from trtsmith.converter.model.process.scratch_folder import remove_left_folders
 from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
 

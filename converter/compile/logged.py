@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.progress import notes_of
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.progress import notes_of
 from trtsmith.importers.problem import Problem
 
 Say = Callable[[str], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.operators.library_manifest import UnreadableManifest, differences, library_manifest
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.problem import Problem

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import notes_of
 from trtsmith.converter.compile.logged import Say, SetupError, say
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import notes_of
 
 # 12.0 is the first whose nvcc takes -std=c++20 and knows every architecture of the developer default.
 OLDEST = (12, 0)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.compile.build_tools import BuildTools, find_tools
 from trtsmith.converter.compile.compiler_errors import SHOWN, CompilerError, errors_of
 from trtsmith.converter.compile.host_compiler import host_compiler, jobs
@@ -19,7 +20,6 @@ from trtsmith.converter.compile.logged import Say, SetupError, explain_failure, 
 from trtsmith.converter.compile.package_folder import PackageFolder
 from trtsmith.converter.compile.sdk import BUILD, sdk_folder
 from trtsmith.converter.compile.triton_kernels.kernel_build import build_triton_kernels
-from trtsmith.converter.model.errors import ConversionError
 
 _ARCHITECTURE = re.compile(r"(?:sm_?)?[0-9]{2,3}a?")
 _ENVIRONMENT = re.compile(

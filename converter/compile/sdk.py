@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trtsmith.converter.base.process.package_folders import SOURCES
 from trtsmith.converter.compile.logged import SetupError
-from trtsmith.converter.model.process.package_folders import SOURCES
 
 SDK = SOURCES / "plugins_cpp"
 

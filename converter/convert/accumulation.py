@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.report import OutputError

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.base.arrays import ArraySource
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.options.shapes import ShapeRange, check_ranges
+from trtsmith.converter.base.printable import one_line
+from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan, with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Mended
-from trtsmith.converter.engine.build.build_request import BuildResult
-from trtsmith.converter.model.arrays import ArraySource
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.engine.builder.build_request import BuildResult
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.printable import one_line
-from trtsmith.converter.model.progress import Progress, steps_of
-from trtsmith.converter.model.shapes import ShapeRange, check_ranges
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
@@ -40,7 +40,7 @@ class AnalysisOptions:
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
         nodes of plugins that were not named.
-    progress: hears of steps that take long, if it is one of converter/model/progress.py.
+    progress: hears of steps that take long, if it is one of converter/base/progress.py.
     compiled: whether the libraries of plugins from outside are looked for, which an engine needs.
     profiles, values: the shapes of inputs, and the values of shape tensors, for which alone the graph has to hold, one
         mapping for each optimisation profile. What holds in all of them is knowledge; (): nothing is.

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx
 
+from trtsmith.converter.base.errors import BuildRefused
 from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import BuildRefused
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.freeze import FLOAT_TYPES, example_flag, inputs_to_freeze
 from trtsmith.importers.dtypes import numpy_dtype

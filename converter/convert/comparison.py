@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from trtsmith.converter.base.progress import Steps
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.precision import brought_to, floats_decided
-from trtsmith.converter.model.process.beside import Beside
-from trtsmith.converter.model.progress import Steps
+from trtsmith.converter.model.beside import Beside
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import ConversionCheck, GraphsJudged
 from trtsmith.converter.verify.rounding import engine_precision

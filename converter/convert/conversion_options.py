@@ -6,19 +6,19 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from trtsmith.converter.base.arrays import named_source
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.option_values import check_values, is_count, is_seconds, is_target
+from trtsmith.converter.base.options.gpu_names import DEVICES
+from trtsmith.converter.base.options.kinds import DEVICE, Flag
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.convert.analysis import AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel, has_example
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
-from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS, BuilderOptions
-from trtsmith.converter.model.arrays import named_source
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
-from trtsmith.converter.model.options.gpu_names import DEVICES
-from trtsmith.converter.model.options.kinds import DEVICE, Flag
-from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.engine.builder.build_request import OPTIMIZATION_LEVELS, BuilderOptions
 from trtsmith.converter.verify.given import without_inputs
 from trtsmith.converter.verify.references import ExpectedOutputs, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances

@@ -10,13 +10,13 @@ from typing import Any
 
 import onnx
 
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.convert.plan import Plan, Route
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.build_request import BuildResult, EngineTensor
+from trtsmith.converter.engine.builder.build_request import BuildResult, EngineTensor
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.operators.compiled import build_command
 from trtsmith.converter.rewrite.profile.decisions import NAME
 from trtsmith.converter.rewrite.rewrite import Rewritten

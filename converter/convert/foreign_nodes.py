@@ -8,11 +8,11 @@ from pathlib import Path
 
 import onnx
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.suggestions import misspelt
 from trtsmith.converter.convert.node_problems import new_command
-from trtsmith.converter.engine.build.build_request import PluginUse
-from trtsmith.converter.engine.build.flavour import expected_target
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.suggestions import misspelt
+from trtsmith.converter.engine.builder.build_request import PluginUse
+from trtsmith.converter.engine.builder.flavour import expected_target
 from trtsmith.converter.rewrite.target import Target
 from trtsmith.importers.declared.declared_creators import PARSER_VERSION, DeclaredCreator, matching
 from trtsmith.importers.declared.declared_fields import attribute_faults, attribute_notes, passed_fields
@@ -66,7 +66,7 @@ class ForeignPlugins:
         if self.target is None:
             return False
         # A check of a model without such operators starts no process, and does without what starts them.
-        from trtsmith.converter.engine.build.build import parser_imports
+        from trtsmith.converter.engine.builder.build import parser_imports
 
         return parser_imports(self.target.flavour, op_type)
 

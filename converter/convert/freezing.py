@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import onnx
 
-from trtsmith.converter.model.arrays import ArraySource, load_array, load_arrays, named_source
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.arrays import ArraySource, load_array, load_arrays, named_source
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.kinds import ARRAYS, FREEZE, Flag
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.options.kinds import ARRAYS, FREEZE, Flag
-from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges

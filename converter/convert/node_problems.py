@@ -13,7 +13,7 @@ import onnx
 import onnx.defs
 from onnx import helper
 
-from trtsmith.converter.model.options.suggestions import misspelt
+from trtsmith.converter.base.options.suggestions import misspelt
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.dims import describe

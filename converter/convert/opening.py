@@ -9,6 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.arrays import ArraysOf
+from trtsmith.converter.base.errors import UsageError, problems_named
+from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.output_file import check_report
+from trtsmith.converter.base.own_files import EXPORTED
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert.pytorch.exported_model import ExportedModel, read_exported
 from trtsmith.converter.convert.pytorch.torch_source import (
     PROGRAM_SUFFIX,
@@ -16,17 +23,10 @@ from trtsmith.converter.convert.pytorch.torch_source import (
     TorchModule,
     TorchSource,
 )
-from trtsmith.converter.model.arrays import ArraysOf
-from trtsmith.converter.model.errors import UsageError, problems_named
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.own_files import EXPORTED
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.model.save import save_marked
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
 
 GivenModel = ModelSource | TorchSource

@@ -12,6 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.arrays import load_arrays
+from trtsmith.converter.base.errors import BuildRefused, ConversionError, TrtsmithError, problems_named
+from trtsmith.converter.base.options.shape_tensors import value_profile
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.base.output_file import check_report
+from trtsmith.converter.base.own_files import CACHE
+from trtsmith.converter.base.printable import one_line
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress, Steps, progress_reports
 from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
 from trtsmith.converter.convert.comparison import GraphComparison, precision_to_judge_by
@@ -34,15 +43,15 @@ from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.convert.refitting import refit_facts
 from trtsmith.converter.convert.workarounds.building import MendedBuild, build_mended
 from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
-from trtsmith.converter.engine.build.build import check_targets
-from trtsmith.converter.engine.build.build_request import (
+from trtsmith.converter.engine.builder.build import check_targets
+from trtsmith.converter.engine.builder.build_request import (
     BuildRequest,
     BuildResult,
     Profile,
 )
-from trtsmith.converter.engine.build.deployment import check_settings
-from trtsmith.converter.engine.build.flavour import expected_target
-from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.builder.deployment import check_settings
+from trtsmith.converter.engine.builder.flavour import expected_target
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.device_folder import (
     check_folder,
@@ -56,18 +65,9 @@ from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import load_arrays
-from trtsmith.converter.model.errors import BuildRefused, ConversionError, TrtsmithError, problems_named
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
-from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.own_files import CACHE
-from trtsmith.converter.model.printable import one_line
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import Progress, Steps, progress_reports
-from trtsmith.converter.model.shape_tensors import value_profile
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import ComparisonRequest, ConversionCheck, prepare

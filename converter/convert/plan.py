@@ -11,15 +11,15 @@ from pathlib import Path
 
 import onnx
 
+from trtsmith.converter.base.options.shapes import input_problems
 from trtsmith.converter.convert.foreign_nodes import ForeignPlan, ForeignPlugins
 from trtsmith.converter.convert.node_problems import attributes_of, plugin_faults, unknown_operator
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.build_request import PluginUse
+from trtsmith.converter.engine.builder.build_request import PluginUse
 from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.infer import dtypes_of, shapes_of, value_types
 from trtsmith.converter.graph.walk import all_graphs, may_have_graphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import input_problems
 from trtsmith.converter.operators.compiled import CompiledOperators, compiled_operators
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.native_operators import native_operators

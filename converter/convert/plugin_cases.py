@@ -10,14 +10,14 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.convert.foreign_nodes import ForeignPlan, ForeignPlugins
 from trtsmith.converter.graph.infer import dtypes_of, infer_shapes, shapes_of, value_types
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction, calling, function_for
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin.calls import own_outputs
 from trtsmith.converter.plugin.contract import ContractCase, GpuCase, ModelCases
 from trtsmith.converter.plugin.creators import held_plugins

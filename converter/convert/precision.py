@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.arrays import ArraySource
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.options.shapes import graph_inputs
+from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.accumulation import SumsQuestion, bearable_sums, needed_sums
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.quantize.quantize import quantize
 from trtsmith.converter.convert.quantize.samples import load_samples, split
-from trtsmith.converter.model.arrays import ArraySource
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import Progress, steps_of
-from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.engine.records import merged
 from trtsmith.converter.rewrite.phases import Rewriting
 from trtsmith.converter.rewrite.precision.emulate import REDUCED

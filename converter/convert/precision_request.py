@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from trtsmith.converter.base.arrays import ArraySource
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.option_values import check_values
+from trtsmith.converter.base.options.kinds import KINDS, Flag
 from trtsmith.converter.engine.bundle.origin import EngineOrigin
-from trtsmith.converter.model.arrays import ArraySource
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.option_values import check_values
-from trtsmith.converter.model.options.kinds import KINDS, Flag
 from trtsmith.converter.rewrite.precision.formats import FORMATS, Format
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.rewrite.types import IoType

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import same_file
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress, progress_reports
 from trtsmith.converter.convert.analysis import analyse
 from trtsmith.converter.convert.engine_analysis import analysis_of_engine
 from trtsmith.converter.convert.opening import name_of
@@ -29,13 +33,9 @@ from trtsmith.converter.engine.runtime.run_in_child import checked, death_proble
 from trtsmith.converter.engine.runtime.run_request import RefitRequest, RunningOptions, RunRequest
 from trtsmith.converter.graph.engine_structure import Structure, differences, structure_of
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.output_file import same_file
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import Progress, progress_reports
 from trtsmith.converter.model.save import save_model
 
 _WORKER = "trtsmith.converter.engine.runtime.refit_worker"

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trtsmith.converter.base.errors import TrtsmithError, UsageError
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.bundle.manifest import flag, items, mapping, read_document, text
-from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.importers.problem import Problem
 

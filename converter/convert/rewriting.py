@@ -12,16 +12,16 @@ from dataclasses import replace
 import onnx
 from onnx import TensorProto, helper
 
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.output_file import check_report
+from trtsmith.converter.base.own_files import REWRITTEN
+from trtsmith.converter.base.progress import Progress, Steps, progress_reports
 from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.opening import open_model
-from trtsmith.converter.engine.build.flavour import expected_target
+from trtsmith.converter.engine.builder.flavour import expected_target
 from trtsmith.converter.graph.infer import value_dtypes
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.own_files import REWRITTEN
-from trtsmith.converter.model.progress import Progress, Steps, progress_reports
 from trtsmith.converter.model.save import save_marked
 from trtsmith.converter.rewrite.rewrite import expand as expanded
 from trtsmith.converter.rewrite.target import TENSORRT

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.opening import open_model
-from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.progress import Progress, steps_of
 
 
 def check_model(options: ConvertOptions, progress: Progress, *, build: bool) -> Analysis:

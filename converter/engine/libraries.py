@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.engine.build.gpu import driver_cuda
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.process.package_folders import SOURCES
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.process.package_folders import SOURCES
+from trtsmith.converter.engine.builder.gpu import driver_cuda
 
 FOLDER = SOURCES / "converter" / "lib"
 

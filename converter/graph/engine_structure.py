@@ -9,9 +9,9 @@ from itertools import zip_longest
 
 import onnx
 
+from trtsmith.converter.base.process.plain_data import PlainData
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
 

@@ -8,11 +8,11 @@ from itertools import chain
 import onnx
 from onnx import inliner
 
+from trtsmith.converter.base.process.foreign_code import foreign_code
 from trtsmith.converter.graph import onnx_inference
 from trtsmith.converter.graph.inference_cost import MOST_ELEMENTS, MOST_IN_SHAPES, inference_cost
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.importers.dtypes import dtype_name
 
 _FAILURES = (

@@ -9,13 +9,13 @@ from typing import Any
 
 import onnx
 
+from trtsmith.converter.base.errors import InvalidModelError
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, infers_with_types
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.shape_check import shape_problem
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
-from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import dtype_name, type_string
 from trtsmith.importers.problem import Problem

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.locate.node_judge import node_errors
 from trtsmith.converter.locate.search import NodeFault
 from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, region_of
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.importers.opdef import Arrays
 

@@ -8,6 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.progress import Progress, notes_of
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.confirm import MOST_ALONE, Confirmation
 from trtsmith.converter.locate.describe import advice, growths, node_report, origin_of, seen_report
@@ -26,9 +28,7 @@ from trtsmith.converter.locate.save_repro import (
 )
 from trtsmith.converter.locate.search import Confirm, Search, search
 from trtsmith.converter.locate.searched_graph import ReplayKernel, SearchedGraph, SearchOptions
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import Progress, notes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.importers.opdef import Arrays

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import helper
 
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed
 from trtsmith.converter.engine.reduction.node_table import SIZES_ONLY
 from trtsmith.converter.locate.describe import node_report, ranges, together_advice
@@ -17,7 +18,6 @@ from trtsmith.converter.locate.node_judge import OutputJudge, node_errors
 from trtsmith.converter.locate.save_repro import Reproducer, save_reproducer
 from trtsmith.converter.locate.search import DISTURBED, NodeFault, Search
 from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions, part_of
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.importers.registry import op_name
 
 MINOR = 0.1

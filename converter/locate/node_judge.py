@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.locate.executors.executor import Executor, Onnxruntime, run_in_types
 from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, SearchOptions
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference

@@ -10,15 +10,21 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from trtsmith.converter.base.arrays import told_source
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.kinds import COUNT, KINDS, SHAPES, VALUES, Flag
+from trtsmith.converter.base.options.shape_tensors import value_profile, values_as_input
+from trtsmith.converter.base.options.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.engine_analysis import analysis_of_engine
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.plan import Plan, library_of_plugins
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.flavour import choose_flavour, expected_target
-from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.builder.build import build
+from trtsmith.converter.engine.builder.flavour import choose_flavour, expected_target
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
@@ -31,15 +37,9 @@ from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.reduced_precision import precision_asked, reduction_of, searched
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.searched_graph import MEMORY, ReplayKernel, SearchOptions
-from trtsmith.converter.model.arrays import told_source
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.model.options.kinds import COUNT, KINDS, SHAPES, VALUES, Flag
-from trtsmith.converter.model.progress import Progress
-from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
-from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin.calls import KernelsByPlugin
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
 from trtsmith.converter.rewrite.freeze import shape_inputs

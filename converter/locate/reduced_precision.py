@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest, engine_request
 from trtsmith.converter.engine.bundle.origin import EngineOrigin
 from trtsmith.converter.engine.reduction.minimise import narrowed
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.registry import op_name

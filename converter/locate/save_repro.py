@@ -11,6 +11,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from trtsmith.converter.base.arrays import write_npz
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import unfinished_folder
+from trtsmith.converter.base.own_files import ARRAYS
+from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.describe import ranges
 from trtsmith.converter.locate.executors.executor import Onnxruntime, Value, plain_edges
@@ -22,12 +27,7 @@ from trtsmith.converter.locate.searched_graph import (
     region_model,
     region_of,
 )
-from trtsmith.converter.model.arrays import write_npz
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.output_file import unfinished_folder
-from trtsmith.converter.model.own_files import ARRAYS
-from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.importers.expansion import plugin_nodes

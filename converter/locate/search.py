@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.progress import notes_of
 from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.node_judge import arithmetic, node_errors
 from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, region_of
-from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.model.progress import notes_of
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.importers.opdef import Arrays

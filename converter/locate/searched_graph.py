@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.engine.reduction.graph_cut import WholeGraph, closed, cut
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import MOST_SIZES, ValueSizes
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.locate.executors.executor import Executor, Onnxruntime, Value, with_outputs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.plugin.replay import Replay
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.tolerances import Tolerances

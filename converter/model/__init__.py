@@ -1,1 +1,1 @@
-"""Loads, checks and saves models, and reads their weights and the shapes of their inputs."""
+"""Loads, checks, runs and saves models, and reads their weights."""

@@ -14,8 +14,8 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
+from trtsmith.converter.base.errors import ConversionError, InvalidModelError
 from trtsmith.converter.model.check import check_contents, check_header, iter_graphs, iter_tensors
-from trtsmith.converter.model.errors import ConversionError, InvalidModelError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
 from trtsmith.converter.model.model_bytes import ModelBytes, map_bytes, no_folder
 from trtsmith.converter.model.nodes.json_plugins import name_plugins

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trtsmith.converter.model.errors import InvalidModelError, UsageError
+from trtsmith.converter.base.errors import InvalidModelError, UsageError
 from trtsmith.converter.model.tensors import Reference
 from trtsmith.converter.model.weights import MappedFile
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.model.model import INLINE_LIMIT
 from trtsmith.converter.model.tensors import Reference, is_packed, set_reference
 from trtsmith.converter.model.weights import MappedFile

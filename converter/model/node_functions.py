@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.model.user_function import UserFunction, UserFunctionError
+from trtsmith.converter.base.user_function import UserFunction, UserFunctionError
 from trtsmith.importers.declared.declared_fields import OF_PARSER
 
 A = onnx.AttributeProto

@@ -22,12 +22,12 @@ import onnx
 import onnxruntime as ort
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_c
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.process.foreign_code import foreign_code
 from trtsmith.converter.model.check import iter_tensors
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort_kernels import depends_on_threads, holds_bfloat16, quantised
-from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
 from trtsmith.converter.model.unsigned_operands import with_unsigned_operands
@@ -41,7 +41,7 @@ _FIRST_WITH_CONSTANTS = 4
 _RELEASED_ONLY = "ALLOW_RELEASED_ONNX_OPSET_ONLY"
 _UNRELEASED = "official released onnx opset"
 RUN_OPTIONS: ContextVar[ort.RunOptions | None] = ContextVar("options of runs", default=None)
-"""By which the runs of a thread can be ended (converter/model/process/beside.py)."""
+"""By which the runs of a thread can be ended (converter/model/beside.py)."""
 
 _ENVIRONMENT = Lock()
 """Held by who has changed the process's environment: one call of onnxruntime's opens a model with it, and puts it back."""

@@ -12,11 +12,11 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import EncodeError
 
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.output_file import check_mount, replacing
+from trtsmith.converter.base.own_files import ONNX_KEY, OwnFile
 from trtsmith.converter.model.check import iter_tensors
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
-from trtsmith.converter.model.output_file import check_mount, replacing
-from trtsmith.converter.model.own_files import ONNX_KEY, OwnFile
 from trtsmith.converter.model.tensors import Reference, is_external, reference_of, set_reference
 from trtsmith.converter.model.wire import Extent, Part, Parts, raw_data_header, rewrite, size_of
 from trtsmith.importers.problem import Problem

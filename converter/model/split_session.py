@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction, function_for
 from trtsmith.importers.dtypes import NUMBERS

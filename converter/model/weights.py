@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import numpy as np
 import numpy.typing as npt
 
-from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.base.errors import ConversionError, UsageError
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # or opening a FIFO waits for a writer
 _BLOCK = 1 << 24

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from trtsmith.converter.model.errors import TrtsmithError, UsageError
+from trtsmith.converter.base.errors import TrtsmithError, UsageError
 from trtsmith.converter.operators.watched_import import place, what_of
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import Unknown

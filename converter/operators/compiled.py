@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.operators.library_manifest import UnreadableManifest, differences, library_manifest
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.operator_package import OperatorPackage

@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 import onnx.defs
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.operators.call_guard import guarded, said_by_parser
 from trtsmith.converter.operators.conformity import nonconforming
 from trtsmith.converter.operators.sources import OperatorSource

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.operators.conflicts import check_clashes
 from trtsmith.converter.operators.definition_check import checked_operators
 from trtsmith.converter.operators.module_files import load_module, module_name

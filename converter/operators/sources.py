@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 
 VARIABLE = "TRTSMITH_OPS"
 """Specs, separated as folders in PATH. Child processes get theirs by it."""

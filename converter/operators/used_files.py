@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from trtsmith.converter.model.process.package_folders import PACKAGE_FOLDERS
+from trtsmith.converter.base.process.package_folders import PACKAGE_FOLDERS
 
 VARIABLE = "TRTSMITH_USED_FILES"
 

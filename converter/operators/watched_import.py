@@ -20,8 +20,8 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NoReturn
 
-from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
-from trtsmith.converter.model.process.package_folders import PACKAGE_FOLDERS
+from trtsmith.converter.base.errors import EXIT_USAGE, UsageError
+from trtsmith.converter.base.process.package_folders import PACKAGE_FOLDERS
 from trtsmith.converter.operators.own_process import is_own_process
 from trtsmith.converter.operators.sources import OperatorSource
 

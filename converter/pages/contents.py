@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.bench.subject import BenchOptions, open_source
 from trtsmith.converter.convert.analysis import analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions
@@ -22,7 +23,6 @@ from trtsmith.converter.engine.bundle.manifest import read_document
 from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.locate.prepare import PreparedSearch
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.pages.conversion_document import PageContent

@@ -14,9 +14,9 @@ from math import isfinite, log10
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import check_report, write_text
-from trtsmith.converter.model.own_files import OVERLAY
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import check_report, write_text
+from trtsmith.converter.base.own_files import OVERLAY
 from trtsmith.converter.pages.conversion_document import PageContent
 from trtsmith.converter.pages.network.entries import NODE, NetworkEntry
 from trtsmith.converter.pages.network.node_values import PicturedNetwork

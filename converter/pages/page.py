@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.model.own_files import GENERATOR
+from trtsmith.converter.base.own_files import GENERATOR
 
 ASSETS = Path(__file__).with_name("assets")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.model.output_file import check_report, write_text
-from trtsmith.converter.model.own_files import PAGE
+from trtsmith.converter.base.output_file import check_report, write_text
+from trtsmith.converter.base.own_files import PAGE
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
 from trtsmith.converter.pages.model_explorer import check_overlays, write_overlays
 from trtsmith.converter.pages.page import asset, bar, page

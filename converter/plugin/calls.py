@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.plugin.checks.checks import CreatorUnderTest
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host.enqueue import run_plugin

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from trtsmith.converter.base.arrays import load_arrays
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.graph.constant_nodes import constant_value
-from trtsmith.converter.model.arrays import load_arrays
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.checks.checks_gpu import DIRECT

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, checks_of
 from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, ContractCase, GpuCase, LibraryReport
 from trtsmith.converter.plugin.host.host_worker import (

@@ -12,7 +12,7 @@ from polygraphy import util
 from polygraphy.backend.base import BaseLoader, BaseRunner
 from polygraphy.logger import G_LOGGER
 
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, progress, warn
 from trtsmith.converter.polygraphy_extension.whole_models import (
     metadata_of,
@@ -22,7 +22,7 @@ from trtsmith.converter.polygraphy_extension.whole_models import (
 )
 
 if TYPE_CHECKING:
-    from trtsmith.converter.model.options.kinds import FlavourName, PrecisionName
+    from trtsmith.converter.base.options.kinds import FlavourName, PrecisionName
 
 Shapes = Mapping[str, Sequence[Sequence[int]]]
 
@@ -100,8 +100,8 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
 
 def _shapes_and_values(path: Path, given: Shapes) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is said of inputs' shapes, and of their values: Polygraphy has one option for both."""
+    from trtsmith.converter.base.options.shapes import graph_inputs
     from trtsmith.converter.model.load import load_model
-    from trtsmith.converter.model.shapes import graph_inputs
 
     fixed = {
         spec.name: spec.shape
@@ -176,7 +176,7 @@ def _opened(
     path: Path, plugins: Sequence[str], flavour: str | None
 ) -> tuple[Any, dict[str, tuple[str, tuple[int | None, ...]]]]:
     """The engine on the GPU; and its inputs' types in the model and shapes, by name."""
-    from trtsmith.converter.engine.build.flavour import load_flavour
+    from trtsmith.converter.engine.builder.flavour import load_flavour
     from trtsmith.converter.engine.bundle.run_from_bundle import request_for
     from trtsmith.converter.engine.runtime.device import Device
     from trtsmith.converter.engine.runtime.runner import Runner
@@ -199,9 +199,9 @@ def _opened(
 
 def _check_gpu() -> None:
     """UsageError where there is none."""
-    from trtsmith.converter.engine.build.gpu import find_gpu
+    from trtsmith.converter.base.errors import UsageError
+    from trtsmith.converter.engine.builder.gpu import find_gpu
     from trtsmith.converter.engine.runtime.device import no_gpu
-    from trtsmith.converter.model.errors import UsageError
 
     if find_gpu() is None:
         raise UsageError(no_gpu())

@@ -20,8 +20,8 @@ from trtsmith.converter.polygraphy_extension.whole_models import model_file, who
 if TYPE_CHECKING:
     import onnx
 
+    from trtsmith.converter.base.options.kinds import FlavourName, PrecisionName
     from trtsmith.converter.model.model import Model
-    from trtsmith.converter.model.options.kinds import FlavourName, PrecisionName
 
 
 @dataclass(eq=False, repr=False)
@@ -91,8 +91,8 @@ class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
 
 def _check_known(model: Model) -> None:
     """ConversionError for operators that onnxruntime has not: Polygraphy's own runner would end with a traceback."""
+    from trtsmith.converter.base.errors import ConversionError
     from trtsmith.converter.graph.graph import Graph
-    from trtsmith.converter.model.errors import ConversionError
     from trtsmith.converter.rewrite.rewrite import onnxruntime_runs
     from trtsmith.importers.problem import Problem
     from trtsmith.importers.registry import normalise_domain

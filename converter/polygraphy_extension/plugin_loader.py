@@ -14,7 +14,7 @@ from polygraphy import config as polygraphy_config
 from polygraphy import util
 from polygraphy.backend.base import BaseLoader
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.polygraphy_extension.polygraphy_log import known, problems_logged, progress
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 
@@ -52,8 +52,8 @@ def _load(names: set[str]) -> None:
     """The libraries of these operators, but for those whose plugins the registry has."""
     from polygraphy.backend.trt import get_trt_logger
 
-    from trtsmith.converter.engine.build.flavour import load_flavour
-    from trtsmith.converter.engine.build.plugins import registered
+    from trtsmith.converter.engine.builder.flavour import load_flavour
+    from trtsmith.converter.engine.builder.plugins import registered
     from trtsmith.converter.engine.libraries import plugin_library
     from trtsmith.converter.engine.runtime.loading import load_plugins
     from trtsmith.converter.engine.runtime.runtime_log import process_log

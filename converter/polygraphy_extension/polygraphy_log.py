@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from polygraphy.logger import G_LOGGER
 
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.cli.console import printable
-from trtsmith.converter.model.errors import TrtsmithError
 
 _FLAGS = (
     (re.compile(r"--(freeze|flavour|ops|no-plugins-from-packages)\b"), r"--trtsmith-\1"),

@@ -45,10 +45,10 @@ class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy h
 
     @util.check_called_by("activate")  # type: ignore[untyped-decorator]
     def activate_impl(self) -> None:
+        from trtsmith.converter.base.options.shapes import graph_inputs
         from trtsmith.converter.convert.freezing import parse_freeze
         from trtsmith.converter.model.load import load_model
         from trtsmith.converter.model.ort import open_session
-        from trtsmith.converter.model.shapes import graph_inputs
         from trtsmith.converter.rewrite.rewrite import reference
 
         with problems_logged(), known(self._ops, self._packages), model_file(self._model) as path:

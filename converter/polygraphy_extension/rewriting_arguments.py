@@ -23,8 +23,8 @@ from polygraphy.tools.args import util as args_util
 from polygraphy.tools.args.base import BaseArgs
 from polygraphy.tools.script import make_invocable
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.kinds import FLAVOUR
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.kinds import FLAVOUR
 from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, warn
 
 LOADERS = "trtsmith.converter.polygraphy_extension.onnx_loaders"

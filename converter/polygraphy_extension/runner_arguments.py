@@ -9,7 +9,7 @@ from polygraphy.tools.args import util as args_util
 from polygraphy.tools.args.base import BaseRunnerArgs
 from polygraphy.tools.script import make_invocable
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged
 from trtsmith.converter.polygraphy_extension.rewriting_arguments import TrtsmithArgs
 

@@ -11,8 +11,8 @@ from polygraphy import util
 from polygraphy.common import TensorMetadata
 from polygraphy.datatype import DataType
 
-from trtsmith.converter.model.errors import UsageError, problems_named
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.errors import UsageError, problems_named
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 
 if TYPE_CHECKING:
     import onnx

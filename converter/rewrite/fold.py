@@ -16,12 +16,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.constant_nodes import is_constant_node
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
-from trtsmith.converter.model.errors import ConversionError
 
 LIMIT = 4096
 """Elements of the largest constant that is read or made."""

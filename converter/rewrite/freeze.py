@@ -15,10 +15,10 @@ from math import prod
 import numpy as np
 import onnx
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.graph.operator_groups import REDUCTIONS
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import FLOATS, NUMBERS, numpy_dtype
 from trtsmith.importers.problem import Problem

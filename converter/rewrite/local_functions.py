@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 import onnx
 from onnx import inliner
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.process.foreign_code import foreign_code
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.registry import find_aliases, normalise_domain
 

@@ -13,11 +13,11 @@ from functools import partial
 
 import numpy as np
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.write_back import up_to_date
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.rewrite.constants import dequantize_constants, fold_generated, fold_moves
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators

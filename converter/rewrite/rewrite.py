@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.graph.collector import collector_paused
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.infer_changed import infer_changed
 from trtsmith.converter.graph.type_check import infer_checked, infer_sound
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import function_for
 from trtsmith.converter.model.ort_kernels import operators_that_run
-from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule

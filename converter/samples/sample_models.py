@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import replacing
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import replacing
 
 DETECTOR = Path(__file__).parent / "detector"
 """What `scripts/train_sample_detector.py` wrote, and the photograph that it learned from."""

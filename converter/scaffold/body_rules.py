@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.opdef import Value
 

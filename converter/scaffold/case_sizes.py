@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.scaffold.shape_rules import NoRuleError, Run, ShapeRules, Sizes, find_rules
 
 _MOST = 6

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import unfinished_folder
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import unfinished_folder
 
 
 def check_free(folder: Path) -> None:

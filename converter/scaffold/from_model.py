@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.graph.infer import infer_shapes, value_types
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.operators.definition_check import NAME

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import onnx.defs
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.compile.definitions.formulas import Formula, value_of
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.calls import OUTPUTS
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, helper
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.scaffold.case_sizes import chosen_cases, require_one_shape, rules_or_error
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.names import Names

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.compile.triton_kernels.declaration_checks import DeclarationError
 from trtsmith.converter.compile.triton_kernels.kernel_plan import plan_of
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.module_files import load_module
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.scaffold.draft import Draft

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import onnx
 from onnx import inliner
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import refill, subgraphs
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.quoting import identifier
 
 _REFERENCE = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>\w+): \w+ = @(?P<field>\w+)', re.DOTALL)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import onnx
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.graph.infer import value_types
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.registry import find_aliases, normalise_domain

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import onnx.defs
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.compile.sdk import kernel_headers, sdk_folder
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.quoting import CPP_WORDS
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem

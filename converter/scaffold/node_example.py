@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.model.own_files import PRODUCER
+from trtsmith.converter.base.own_files import PRODUCER
 from trtsmith.importers.dtypes import NUMBERS
 
 _IR_VERSION = 10

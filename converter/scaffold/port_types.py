@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.scaffold.quoting import identifier
 from trtsmith.importers.opdef import TYPE_VARIABLES
 

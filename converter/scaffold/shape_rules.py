@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from trtsmith.converter.model.process.plain_data import PlainData
+from trtsmith.converter.base.process.plain_data import PlainData
 from trtsmith.converter.scaffold.quoting import literal
 
 Sizes = Mapping[str, tuple[int, ...]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.scaffold.function_text import body_of_graph
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.operators.module_files import load_module
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.importers.problem import Problem

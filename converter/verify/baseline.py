@@ -13,12 +13,12 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.engine.bundle.origin import PrecisionSummary
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.ort_kernels import holds_any
-from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.rewrite.precision.emulate import REDUCED, without_bfloat16
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes, lowered

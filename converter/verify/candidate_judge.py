@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, allowance, in_words
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Outputs
 from trtsmith.converter.verify.compare import Comparison, compare

@@ -8,10 +8,10 @@ from itertools import zip_longest
 
 import onnx
 
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.rewrite.rewrite import Rewritten, Tried, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import type_of

@@ -8,8 +8,8 @@ from contextlib import suppress
 import numpy as np
 import onnx
 
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.graph.walk import subgraphs, values_read
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.local_functions import all_functions, inline

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trtsmith.converter.engine.build.build_request import BuildResult
-from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
+from trtsmith.converter.base.arrays import ArraySource, named_source
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
+from trtsmith.converter.base.progress import Progress, steps_of
+from trtsmith.converter.engine.builder.build_request import BuildResult
+from trtsmith.converter.engine.builder.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import ArraySource, named_source
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import Progress, steps_of
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
 from trtsmith.converter.rewrite.types import to_engine

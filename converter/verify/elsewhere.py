@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.verify.allowance import Allowance
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.findings import Finding

@@ -9,7 +9,7 @@ import onnx
 import onnxruntime as ort
 from onnx import helper
 
-from trtsmith.converter.model.process.foreign_code import foreign_code
+from trtsmith.converter.base.process.foreign_code import foreign_code
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.expansion import EXPANDED_DOMAIN, expansion_function
 from trtsmith.importers.opdef import Expansion, Fields, OpDef

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.base.arrays import ArraySource, as_declared, load_arrays, named_source, told_source
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.feeds import profile_problems
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
-from trtsmith.converter.model.arrays import ArraySource, as_declared, load_arrays, named_source, told_source
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.verify.polygraphy_files import load_inputs_json, load_outputs_json, of_types
 from trtsmith.importers.dtypes import BITS, dtype_name
 from trtsmith.importers.problem import Problem

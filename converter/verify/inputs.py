@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shapes import InputSpec, Sizes
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import InputSpec, Sizes
 from trtsmith.converter.verify.input_generation.draw import draw
 from trtsmith.converter.verify.input_generation.flow import input_meanings
 

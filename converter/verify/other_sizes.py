@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from trtsmith.converter.base.errors import TrtsmithError, UsageError
+from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.progress import steps_of
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
-from trtsmith.converter.model.errors import TrtsmithError, UsageError
-from trtsmith.converter.model.progress import steps_of
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of, with_fixed_sizes
 from trtsmith.converter.rewrite.rewrite import lowered
 from trtsmith.converter.verify.baseline import Baseline, Original

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import onnx
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.walk import values_read
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort import open_session, run_session

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import check_report, unfinished_folder, write_text
-from trtsmith.converter.model.own_files import JSON_END, POLYGRAPHY
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import check_report, unfinished_folder, write_text
+from trtsmith.converter.base.own_files import JSON_END, POLYGRAPHY
 
 PACKAGE = "pip install 'polygraphy>=0.53.6,<0.54' (trtsmith's extra: polygraphy)"
 ENGINE = "trtsmith-engine"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort import open_session, run_session

@@ -9,18 +9,18 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.arrays import ArraySource
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.node_functions import NodeFunction
-from trtsmith.converter.model.options.kinds import ARRAYS, KINDS, Flag
-from trtsmith.converter.model.user_function import (
+from trtsmith.converter.base.arrays import ArraySource
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.kinds import ARRAYS, KINDS, Flag
+from trtsmith.converter.base.user_function import (
     Function,
     UserFunction,
     UserFunctionError,
     load_user_function,
 )
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.node_functions import NodeFunction
 from trtsmith.converter.verify.given import of_the_models_types
 from trtsmith.importers.problem import Problem
 

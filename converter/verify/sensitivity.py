@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort_kernels import quantised
 from trtsmith.converter.rewrite.rewrite import defined_here

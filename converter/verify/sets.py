@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.options.shape_tensors import values_as_input
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, Sizes, profile_for
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shape_tensors import values_as_input
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange, Sizes, profile_for
 from trtsmith.converter.verify.inputs import SEED, Generated, generate_inputs
 from trtsmith.converter.verify.verdict import ENDS
 

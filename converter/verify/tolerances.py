@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.option_values import check_values, is_cost
-from trtsmith.converter.model.options.kinds import COST, TEXTS, Flag, texts_of
-from trtsmith.converter.model.options.kinds import KINDS as OPTION_KINDS
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.option_values import check_values, is_cost
+from trtsmith.converter.base.options.kinds import COST, TEXTS, Flag, texts_of
+from trtsmith.converter.base.options.kinds import KINDS as OPTION_KINDS
 from trtsmith.importers.problem import Problem
 
 TOLERANCE: Mapping[str, float] = {

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXIT_OK, TrtsmithError
+from trtsmith.converter.base.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXIT_OK, TrtsmithError
 from trtsmith.converter.verify import verdict_words
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json

@@ -10,6 +10,12 @@ from typing import Annotated, ClassVar
 import numpy as np
 import onnx
 
+from trtsmith.converter.base.arrays import ArraySource, as_declared, named_source, told_source
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.option_values import check_values, is_seconds
+from trtsmith.converter.base.options.kinds import ARRAYS, KINDS, SHAPES, Flag
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, graph_inputs
+from trtsmith.converter.base.progress import Progress, progress_reports
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
@@ -18,17 +24,11 @@ from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunningOptions, RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.arrays import ArraySource, as_declared, named_source, told_source
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.node_functions import calling
-from trtsmith.converter.model.option_values import check_values, is_seconds
-from trtsmith.converter.model.options.kinds import ARRAYS, KINDS, SHAPES, Flag
-from trtsmith.converter.model.progress import Progress, progress_reports
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original

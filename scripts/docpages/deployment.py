@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docpages.marks import code, markdown_table
-from trtsmith.converter.engine.build.deployment import DEPLOYMENT, DeploymentOption
+from trtsmith.converter.engine.builder.deployment import DEPLOYMENT, DeploymentOption
 
 
 def options() -> str:

@@ -7,8 +7,8 @@ import re
 from trtsmith.bench_function import TIMED
 from trtsmith.check_function import CHECKED
 from trtsmith.convert_function import CONVERSION
-from trtsmith.converter.model.options import kinds
-from trtsmith.converter.model.options.declared import Options, options_of
+from trtsmith.converter.base.options import kinds
+from trtsmith.converter.base.options.declared import Options, options_of
 from trtsmith.locate_function import SEARCHED
 from trtsmith.refit_function import REFITTED
 from trtsmith.rewrite_function import GRAPH
@@ -28,7 +28,7 @@ KEYWORDS: dict[str, Options] = {
 
 
 def stub() -> str:
-    """The whole of converter/model/options/keywords.pyi."""
+    """The whole of converter/base/options/keywords.pyi."""
     bodies = {
         name: [f"    {option.name}: {option.annotation}" for option in options_of(options)]
         for name, options in KEYWORDS.items()
@@ -44,7 +44,7 @@ def stub() -> str:
             "",
             "from typing_extensions import TypedDict",
             "",
-            "from trtsmith.converter.model.options.kinds import (",
+            "from trtsmith.converter.base.options.kinds import (",
             *(f"    {word}," for word in used.split(", ")),
             ")",
             *(

@@ -9,8 +9,8 @@ from pathlib import Path
 from docpages.marks import escaped, markdown_table
 from docpages.message_index import messages_of
 from trtsmith.converter.convert import node_problems
-from trtsmith.converter.engine.build.build_warnings import WARNINGS
-from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, Explanation
+from trtsmith.converter.engine.builder.build_warnings import WARNINGS
+from trtsmith.converter.engine.builder.explain import CODES, EXPLANATIONS, Explanation
 from trtsmith.converter.engine.runtime import explain_failure
 
 LOADING: Sequence[Explanation] = explain_failure._LOADING

@@ -10,8 +10,8 @@ from envsetup import ROOT
 from envsetup.aarch64_packages import CACHE, PREFIX, fetched
 from envsetup.native import LIBRARY_DIR
 from envsetup.steps import setup_error
+from trtsmith.converter.base.options.gpu_names import OLD_JETSONS
 from trtsmith.converter.compile import nvcc
-from trtsmith.converter.model.options.gpu_names import OLD_JETSONS
 
 FOLDER = ROOT / "build" / "aarch64"
 PLATFORM_TAG = "manylinux_2_31_aarch64"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzzing.fuzz_process import FuzzProcess
+from trtsmith.converter.base.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXIT_OK
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.libraries import FOLDER
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXIT_OK
 from trtsmith.converter.rewrite.engine.rule_engine import UNREADABLE
 
 MODEL, OUTPUT = "model.onnx", "out.onnx"

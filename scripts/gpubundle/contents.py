@@ -31,7 +31,7 @@ from gpubundle.unpack import (
 )
 from realmodels.model_download import extract
 from realmodels.model_list import PUBLISHED
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.base.errors import TrtsmithError
 
 PYTHON = "3.12"
 WHEELS = (

@@ -22,8 +22,8 @@ import torch
 from gpucheck.metrics import allowed_error, allowed_tolerance, relative_error
 from gpucheck.record import Notes
 from gpucheck.references import reader
+from trtsmith.converter.base.torch_arrays import to_torch
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.model.torch_arrays import to_torch
 from trtsmith.converter.plugin.cases import SEED, cast_inputs, type_choices
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary

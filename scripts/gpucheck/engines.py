@@ -12,8 +12,8 @@ import numpy as np
 
 from gpucheck.record import Notes
 from onnxcoverage.builder import GPU_TARGET, Built, Sizes, build_engine
-from trtsmith.converter.engine.build.gpu import find_gpu
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.rewrite.types import IoType
 
 NEEDED = ("tensorrt_rtx", "cuda.core", "cuda.bindings")

@@ -16,7 +16,7 @@ from gpubundle.skeleton import SUFFIX, filled
 from models import MODELS
 from realmodels.model_list import PUBLISHED
 from realmodels.real_model import RealModel
-from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
+from trtsmith.converter.base.options.shapes import ShapeRange, parse_shapes
 
 SETS = 4
 """Sets of images for networks that read text, of each size."""

@@ -26,9 +26,9 @@ from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.record import Notes
 from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model

@@ -21,7 +21,7 @@ from harness.jobs import RETIRE, run_jobs
 from onnxcoverage.builder import sizes_of
 from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
 from onnxcoverage.judge import as_type, faults, ignored_input, is_changed, rewrite_case, run_onnxruntime
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model

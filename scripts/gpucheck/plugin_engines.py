@@ -16,9 +16,9 @@ from gpucheck.plugin_trials import Arrays, Trial, TrialComparison, groups, model
 from gpucheck.record import Notes
 from harness.jobs import RETIRE, run_jobs
 from onnxcoverage.builder import GPU_TARGET, build_engine
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session import Session
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.plugin.cases import type_choices
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import by_name

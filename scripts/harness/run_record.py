@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from gpubundle.unpack import SITE, with_bundle
+from trtsmith.converter.base.output_file import write_report
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.model.output_file import write_report
 from trtsmith.converter.plugin.machine import describe, slug
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,8 +24,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.run_record import script_parser  # noqa: E402
 from judgeproof.narrow_networks import Narrow, cases  # noqa: E402
+from trtsmith.converter.base.output_file import write_report  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
-from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.verify.baseline import Baseline, Original  # noqa: E402
 from trtsmith.converter.verify.candidate_judge import judge  # noqa: E402
 from trtsmith.converter.verify.candidates import rewritten_graph  # noqa: E402

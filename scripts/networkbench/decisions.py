@@ -20,9 +20,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from models import MODELS  # noqa: E402
 from models.export import export_model  # noqa: E402
 from networkbench.graphs import GRID_SAMPLE, NETWORKS, WAYS, rewritten  # noqa: E402
+from trtsmith.converter.base.output_file import write_report  # noqa: E402
 from trtsmith.converter.convert.precision import in_precision  # noqa: E402
 from trtsmith.converter.convert.precision_request import PrecisionRequest  # noqa: E402
-from trtsmith.converter.model.output_file import write_report  # noqa: E402
 
 UNTRIED = ("bevformer_layer", "sparse4d_head")
 """Networks whose float16 sums are not tried: a run on a CPU takes more than 20 GB, or many minutes."""

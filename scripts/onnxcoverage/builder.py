@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
+from trtsmith.converter.engine.builder.flavour import Flavour, load_flavour
 from trtsmith.converter.engine.runtime.runtime_log import process_log
 
 NO_GPU_TARGET = "SM86"

@@ -13,9 +13,9 @@ from onnx import helper
 
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import CoverageCase, read_case
+from trtsmith.converter.base.errors import ConversionError, TrtsmithError
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import ConversionError, TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session

@@ -11,12 +11,12 @@ import numpy as np
 
 from planted.changes import Change, is_called
 from planted.plants import Plant
+from trtsmith.converter.base.arrays import load_arrays
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.locate.executors.executor import Executor
 from trtsmith.converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
 from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.searched_graph import ReplayKernel, SearchOptions
-from trtsmith.converter.model.arrays import load_arrays
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from realmodels.real_model import RealModel
-from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.base.options.shapes import parse_shapes
 
 
 def write_inputs(model: RealModel, path: Path, target: Path) -> Path:

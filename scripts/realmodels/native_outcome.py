@@ -12,7 +12,7 @@ import onnx
 
 from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes, build_engine
-from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.base.options.shapes import parse_shapes
 
 
 def native_outcome(

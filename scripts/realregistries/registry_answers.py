@@ -14,7 +14,7 @@ from typing import Any
 
 from envsetup import ROOT
 from realregistries.lean_wheels import module_and_folder
-from trtsmith.converter.model.printable import table
+from trtsmith.converter.base.printable import table
 
 CHILD = Path(__file__).with_name("registry_child.py")
 COUNTS = ("cases", "plugins", "refusals", "comparisons")

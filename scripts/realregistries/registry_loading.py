@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trtsmith.converter.engine.build import plugins
-from trtsmith.converter.engine.build.build_request import PluginUse
-from trtsmith.converter.engine.build.flavour import wrap_module
+from trtsmith.converter.engine.builder import plugins
+from trtsmith.converter.engine.builder.build_request import PluginUse
+from trtsmith.converter.engine.builder.flavour import wrap_module
 from trtsmith.importers.fields import FieldValue
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.adding.toys import copy_checkout, run_in
 
 TOYS = {
-    "converter/engine/build/build_request.py": (
+    "converter/engine/builder/build_request.py": (
         "    settings: Mapping[str, Any] = field",
         '    max_engine_size: Annotated[int | None, Flag("largest engine that is kept", "MIB")] = None\n',
     ),
@@ -26,8 +26,8 @@ import inspect, json
 from pathlib import Path
 import trtsmith
 from trtsmith.convert_function import CONVERSION, conversion_of
-from trtsmith.converter.engine.build.build_request import BuildRequest
-from trtsmith.converter.model.options.declared import with_defaults
+from trtsmith.converter.engine.builder.build_request import BuildRequest
+from trtsmith.converter.base.options.declared import with_defaults
 from trtsmith.zoo_commands import zoo_commands
 
 commands = "bench convert locate refit run verify".split()
@@ -88,6 +88,6 @@ def test_both_references_and_the_types_of_keywords_are_made_of_it(checkout: Path
         "docs/reference/cli.md": "| `--max-engine-size MIB` | largest engine that is kept |",
         "docs/reference/python/convert.md": "max_engine_size: int | None = None,",
         "docs/reference/python/verify.md": "first_gpu: bool = False,",
-        "converter/model/options/keywords.pyi": "    max_engine_size: int | None\n",
+        "converter/base/options/keywords.pyi": "    max_engine_size: int | None\n",
     }.items():
         assert text in (checkout / page).read_text(encoding="utf-8"), page

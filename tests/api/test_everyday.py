@@ -10,12 +10,12 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse
+from trtsmith.converter.base.options.kinds import KINDS
 from trtsmith.converter.bench.timed_engine import GRAPHS
 from trtsmith.converter.convert import precision_request
 from trtsmith.converter.convert.conversion_options import MODES
 from trtsmith.converter.engine.runtime.run_request import SPECIALIZATIONS
 from trtsmith.converter.locate.prepare import KERNELS, TENSORRT
-from trtsmith.converter.model.options.kinds import KINDS
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify import rounding
 

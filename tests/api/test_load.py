@@ -11,8 +11,8 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.engine.runtime import engine_module
-from trtsmith.converter.model.errors import ConversionError, UsageError
 
 OPTIONS = {
     "shapes": {"x": [(1, 4, 4), (2, 4, 4), (4, 4, 4)]},

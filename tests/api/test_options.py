@@ -17,8 +17,8 @@ from typing_extensions import TypedDict, Unpack
 import trtsmith
 from trtsmith.argument_types import checked_types
 from trtsmith.arguments import stage_options
-from trtsmith.converter.model.options.declared import only, options_of, with_defaults
-from trtsmith.converter.model.options.kinds import IN_PYTHON, Flag, Paths, StrPath, Texts, positive_int
+from trtsmith.converter.base.options.declared import only, options_of, with_defaults
+from trtsmith.converter.base.options.kinds import IN_PYTHON, Flag, Paths, StrPath, Texts, positive_int
 from trtsmith.flags import add_options
 from trtsmith.options import Operators
 

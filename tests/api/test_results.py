@@ -15,11 +15,11 @@ import trtsmith
 from tests.converter.models import inverse, relu, written
 from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.arguments import stage_options
+from trtsmith.converter.base.options.declared import with_defaults
+from trtsmith.converter.base.options.kinds import ranges_of
+from trtsmith.converter.base.options.shape_tensors import parse_values
+from trtsmith.converter.base.options.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.convert.pipeline import ConvertOptions
-from trtsmith.converter.model.options.declared import with_defaults
-from trtsmith.converter.model.options.kinds import ranges_of
-from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.verify import candidates, verify_bundle
 from trtsmith.converter.verify.tolerances import Tolerances
 

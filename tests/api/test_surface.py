@@ -18,9 +18,9 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse
+from trtsmith.converter.base.options.declared import options_of
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.convert.conversion_options import ConvertOptions
-from trtsmith.converter.model.options.declared import options_of
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
 
 ROOT = Path(__file__).resolve().parents[2]

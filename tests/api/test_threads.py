@@ -21,8 +21,8 @@ from onnx import parser
 
 import trtsmith
 from tests.converter.models import written
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.collector import collector_paused
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import open_session
 

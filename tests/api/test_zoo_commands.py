@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.zoo.zoo_options import ZooCommand
 from trtsmith.converter.cli.main import build_parser
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.zoo_commands import REFUSED_OF_BENCH, REFUSED_OF_CONVERT, zoo_commands
 
 COMMANDS = zoo_commands()

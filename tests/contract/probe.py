@@ -33,14 +33,14 @@ def names_of(module: Any) -> list[str]:
 
 
 def run_ours(module: Any, name: str) -> dict[str, Any]:
-    from trtsmith.converter.engine.build import flavour as fl
-    from trtsmith.converter.engine.build import targets
-    from trtsmith.converter.engine.build.build_request import FieldValue
-    from trtsmith.converter.engine.build.build_worker import _make_builder
-    from trtsmith.converter.engine.build.gpu import Gpu
-    from trtsmith.converter.engine.build.messages import make_logger, make_monitor
-    from trtsmith.converter.engine.build.plugins import make_fields
-    from trtsmith.converter.model.errors import UsageError
+    from trtsmith.converter.base.errors import UsageError
+    from trtsmith.converter.engine.builder import flavour as fl
+    from trtsmith.converter.engine.builder import targets
+    from trtsmith.converter.engine.builder.build_request import FieldValue
+    from trtsmith.converter.engine.builder.build_worker import _make_builder
+    from trtsmith.converter.engine.builder.gpu import Gpu
+    from trtsmith.converter.engine.builder.messages import make_logger, make_monitor
+    from trtsmith.converter.engine.builder.plugins import make_fields
 
     flavour = fl.wrap_module(module, name)
     ada, config = Gpu("L40", (8, 9)), SimpleNamespace()

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE))
 from api_use import find_use, uses_tensorrt  # noqa: E402
 from stubs import make_stubs  # noqa: E402
 
-from trtsmith.converter.engine.build import targets  # noqa: E402
+from trtsmith.converter.engine.builder import targets  # noqa: E402
 from trtsmith.converter.engine.runtime import cache, context, loading  # noqa: E402
 
 TENSORRT = ("10.13.2.6", "10.16.1.11", "11.0.0.114", "11.4.0.106")

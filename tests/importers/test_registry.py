@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from tests.outside.mixing import CHANNEL_MIXING, LOG_ODDS, OPERATORS
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.plan import Route
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run

@@ -18,8 +18,8 @@ from harness.jobs import RETIRE
 from onnxcoverage.cases import CoverageCase
 from tests.rule_examples import examples_of
 from tests.scripts.engine_doubles import Change, by_onnxruntime, in_workers, refuses
-from trtsmith.converter.engine.build.gpu import Gpu
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rules import RULES

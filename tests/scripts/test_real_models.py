@@ -25,7 +25,7 @@ from realmodels.model_trial import TrialResult, TrialSetup, try_model
 from realmodels.native_outcome import profile_of
 from realmodels.real_model import INDEXES, ModelFile, PublicPackage, RealModel
 from tests.converter.rewrite.rules.transformer_models import encoder
-from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.base.options.shapes import parse_shapes
 
 SHAPES = tuple(f"{name}=1x2:2x5:4x12" for name in ("ids", "kinds", "mask"))
 WHEEL = PublicPackage("some-models", "1.2", "MIT")

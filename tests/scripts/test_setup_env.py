@@ -312,7 +312,7 @@ GOOD = [f"trtsmith/converter/lib/{name}" for name in native.LIBRARIES] + [
     "trtsmith/importers/__init__.py",
     "trtsmith/api.py",
     "trtsmith/py.typed",
-    "trtsmith/converter/model/options/keywords.pyi",
+    "trtsmith/converter/base/options/keywords.pyi",
     "trtsmith/converter/convert/report.schema.json",
     "trtsmith/converter/verify/input_generation/pictures.npz",
     "trtsmith/converter/pages/assets/frame.js",

@@ -19,6 +19,10 @@ from onnx import TensorProto, helper
 from tests.converter.cli.commands.running import CONTROL, refused, trtsmith
 from tests.processes import checkout_environment
 from tests.security.test_messages import FORGING, NAME
+from trtsmith.converter.base.arrays import load_arrays, save_arrays
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shape_tensors import suggest_values
+from trtsmith.converter.base.options.shapes import InputSpec, suggest
 from trtsmith.converter.cli.commands.run import render_description
 from trtsmith.converter.cli.reports import engine_times, native_times
 from trtsmith.converter.cli.reports.comparison import render_verdict
@@ -26,10 +30,6 @@ from trtsmith.converter.engine.bundle import build_here
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import EngineDescription, Manifest, request_for
-from trtsmith.converter.model.arrays import load_arrays, save_arrays
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.shape_tensors import suggest_values
-from trtsmith.converter.model.shapes import InputSpec, suggest
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.verdict import DISAGREE, Verdict, verdict_of

@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.task import FileFacts, TaskRecord, TaskStatus
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.bundle.manifest import read_document
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 SCHEMA = 1

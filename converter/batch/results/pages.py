@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from trtsmith.converter.base.output_file import write_whole
 from trtsmith.converter.batch.results.diff import ResultsDiff
 from trtsmith.converter.batch.results.document import RESULTS, document_text, results_document
 from trtsmith.converter.batch.task import TaskStatus
-from trtsmith.converter.model.output_file import write_whole
 from trtsmith.converter.pages.page import bar, page
 from trtsmith.converter.verify.verdict_words import in_words
 

@@ -33,6 +33,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trtsmith.converter.base.errors import TrtsmithError, UsageError
+from trtsmith.converter.base.options.kinds import SPECS
+from trtsmith.converter.base.options.shape_tensors import parse_values, value_profile
+from trtsmith.converter.base.options.shapes import InputSpec, graph_inputs, input_problems, profile_for
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.model_sources import ModelSource, find_models, names_of, read_name
 from trtsmith.converter.batch.zoo.zoo_file import Given, Keys, read_zoo_file, shown
@@ -57,12 +61,8 @@ from trtsmith.converter.batch.zoo.zoo_options import (
 )
 from trtsmith.converter.convert.freezing import freezable, parse_freeze
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
-from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.options.kinds import SPECS
-from trtsmith.converter.model.shape_tensors import parse_values, value_profile
-from trtsmith.converter.model.shapes import InputSpec, graph_inputs, input_problems, profile_for
 from trtsmith.converter.operators.package_files import files_of_path
 from trtsmith.converter.verify.given import without_inputs
 from trtsmith.converter.verify.tolerances import parse_tolerances

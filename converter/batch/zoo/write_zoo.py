@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 
+from trtsmith.converter.base.errors import TrtsmithError, UsageError
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, Sizes, graph_inputs
+from trtsmith.converter.base.output_file import check_report, write_text
 from trtsmith.converter.batch.zoo.model_sources import SUFFIXES
 from trtsmith.converter.batch.zoo.zoo_file import toml_comment, toml_key, toml_string
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
 from trtsmith.converter.graph.infer import infers_with_types
-from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.output_file import check_report, write_text
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange, Sizes, graph_inputs
 
 MOST_S = 10.0
 """Seconds for one model: inference through 10,000 nodes takes a quarter of one, and there are up to 120."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.suggestions import nearest
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
 if sys.version_info >= (3, 11):

@@ -24,10 +24,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.kinds import FREEZE, SHAPES, SPECS, Kind
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.batch.zoo.zoo_file import Given, Keys, did_you_mean, shown
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.kinds import FREEZE, SHAPES, SPECS, Kind
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
 
 _POINTS = ("min", "opt", "max")

@@ -12,6 +12,10 @@ from typing import Annotated
 from typing_extensions import TypedDict
 
 from trtsmith.batch_function import BatchOptions, batch_of
+from trtsmith.converter.base.errors import EXIT_FAILED, EXIT_OK, UsageError
+from trtsmith.converter.base.options.kinds import Flag, StrPath
+from trtsmith.converter.base.output_file import check_report, write_text
+from trtsmith.converter.base.own_files import PAGE
 from trtsmith.converter.batch.command_words import ANY, GpuDemand, gpu_demand
 from trtsmith.converter.batch.driver import run_batch
 from trtsmith.converter.batch.results.diff import WORSE, diff_results
@@ -23,11 +27,7 @@ from trtsmith.converter.cli.batch_progress import batch_progress
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.cli.reports.batch_lines import summary
-from trtsmith.converter.engine.build.flavour import installed_flavours
-from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
-from trtsmith.converter.model.options.kinds import Flag, StrPath
-from trtsmith.converter.model.output_file import check_report, write_text
-from trtsmith.converter.model.own_files import PAGE
+from trtsmith.converter.engine.builder.flavour import installed_flavours
 from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
 from trtsmith.options import Replacing

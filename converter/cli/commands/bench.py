@@ -11,12 +11,12 @@ from typing_extensions import TypedDict
 
 from trtsmith import report_files
 from trtsmith.bench_function import TIMED, timing_of
+from trtsmith.converter.base.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
-from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.flags import add_options
 from trtsmith.options import operator_words
 from trtsmith.report_files import WrittenFiles

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from trtsmith.bundle_function import BundleOptions, bundle
+from trtsmith.converter.base.errors import EXIT_OK
+from trtsmith.converter.base.options.declared import options_of
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.model.errors import EXIT_OK
-from trtsmith.converter.model.options.declared import options_of
 from trtsmith.flags import add_options
 
 DESCRIPTION = (

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
+from trtsmith.converter.base.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.converter.batch.amounts import age_text, parse_age, parse_size, size_text
 from trtsmith.converter.batch.store import (
     VARIABLE,
@@ -22,7 +23,6 @@ from trtsmith.converter.batch.store import (
 )
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.parsing.command_parser import common_options
-from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.importers.problem import Problem
 
 DESCRIPTION = "The cache of `trtsmith batch`, which keeps conversions by the content of all their inputs."

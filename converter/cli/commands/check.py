@@ -10,15 +10,15 @@ from typing_extensions import TypedDict
 
 from trtsmith.arguments import named_model
 from trtsmith.check_function import CHECKED, build_of, looked_at
+from trtsmith.converter.base.errors import EXIT_FAILED, EXIT_OK
+from trtsmith.converter.base.options.kinds import Flag, StrPath
+from trtsmith.converter.base.output_file import check_report, write_report
+from trtsmith.converter.base.progress import progress_reports
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.convert.trial_build import check_model
-from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
-from trtsmith.converter.model.options.kinds import Flag, StrPath
-from trtsmith.converter.model.output_file import check_report, write_report
-from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.rewrite.engine.records import by_sentence, said_once
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.flags import add_model, add_options

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.model.errors import EXIT_OK
 
 DESCRIPTION = "Print a completion script for bash, zsh or fish."
 

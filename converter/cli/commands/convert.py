@@ -12,6 +12,8 @@ from trtsmith import report_files
 from trtsmith.arguments import named_model
 from trtsmith.check_function import looked_at
 from trtsmith.convert_function import CONVERSION, conversion_of
+from trtsmith.converter.base.errors import EXIT_OK
+from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine, named_after
@@ -19,8 +21,6 @@ from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.convert.pipeline import Conversion, convert
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.model.errors import EXIT_OK
-from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.flags import add_model, add_options
 from trtsmith.report_files import WrittenFiles
 

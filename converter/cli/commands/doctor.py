@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from trtsmith.converter.base.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.flavour import InstalledFlavour, any_tensorrt, installed_flavours
-from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
+from trtsmith.converter.engine.builder.flavour import InstalledFlavour, any_tensorrt, installed_flavours
+from trtsmith.converter.engine.builder.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.runtime.device import PACKAGES, missing_packages
-from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
 from trtsmith.flags import add_options
 from trtsmith.options import Operators
 

@@ -9,13 +9,13 @@ from typing import Annotated
 from typing_extensions import TypedDict
 
 from trtsmith import report_files
+from trtsmith.converter.base.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.locate.found import AGREE
 from trtsmith.converter.locate.prepare import locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
-from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.flags import add_options
 from trtsmith.locate_function import SEARCHED, search_of
 from trtsmith.report_files import WrittenFiles

@@ -6,12 +6,12 @@ import argparse
 import os
 from pathlib import Path
 
+from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.compile.logged import SetupError
 from trtsmith.converter.compile.manifest_check import check_manifest
 from trtsmith.converter.compile.package_build import BuildOrder, build_package
 from trtsmith.converter.compile.package_folder import find_package
-from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from trtsmith.converter.base.errors import EXIT_OK, UsageError
+from trtsmith.converter.base.options.suggestions import nearest
+from trtsmith.converter.base.output_file import check_report, replacing
+from trtsmith.converter.base.own_files import EXAMPLE
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.model.errors import EXIT_OK, UsageError
-from trtsmith.converter.model.options.suggestions import nearest
-from trtsmith.converter.model.output_file import check_report, replacing
-from trtsmith.converter.model.own_files import EXAMPLE
 from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.flags import add_options

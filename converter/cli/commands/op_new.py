@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from trtsmith.converter.base.errors import EXIT_OK, UsageError
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.model.errors import EXIT_OK, UsageError
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.draft_files import draft_files
 from trtsmith.converter.scaffold.folder import check_free, write_folder

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from trtsmith.converter.base.errors import EXIT_OK, UsageError
 from trtsmith.converter.cli.commands import plugin
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.compile.package_folder import find_package
-from trtsmith.converter.model.errors import EXIT_OK, UsageError
 from trtsmith.flags import add_options
 from trtsmith.options import Replacing
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.cli.console import Console, table
-from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.rewrite.rules import stock
 from trtsmith.flags import add_options
 from trtsmith.importers.declared.stock import StockPlugin, stock_op_types, stock_table

@@ -8,14 +8,14 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from trtsmith.converter.base.errors import EXIT_FAILED, EXIT_OK, UsageError
+from trtsmith.converter.base.options.kinds import Flag, References, StrPath
+from trtsmith.converter.base.output_file import check_report, write_report
 from trtsmith.converter.cli.commands import plugin_bench, plugin_migrate, plugin_replay
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.command_parser import common_options
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
-from trtsmith.converter.model.options.kinds import Flag, References, StrPath
-from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import CheckResult, ModelCases
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
@@ -127,8 +127,8 @@ def test(options: argparse.Namespace, console: Console) -> int:
 def _cases(options: argparse.Namespace) -> ModelCases:
     """The cases of --model; without one there is nothing that the other flags could be about."""
     if options.model is not None:
+        from trtsmith.converter.base.options.shapes import parse_shapes
         from trtsmith.converter.convert.plugin_cases import cases_from_model  # needs onnxruntime
-        from trtsmith.converter.model.shapes import parse_shapes
         from trtsmith.converter.verify.references import parse_references
 
         references = parse_references(options.reference)

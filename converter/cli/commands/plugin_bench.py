@@ -8,13 +8,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import EXIT_DISAGREE, EXIT_OK, UsageError
+from trtsmith.converter.base.options.kinds import commas, positive_seconds
+from trtsmith.converter.base.output_file import check_report, write_report
+from trtsmith.converter.base.process.package_folders import PACKAGE_ROOT
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
-from trtsmith.converter.model.options.kinds import commas, positive_seconds
-from trtsmith.converter.model.output_file import check_report, write_report
-from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
 from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.bench.kernel_bench import BASELINES, TimingPlan, all_right, measure, select
 from trtsmith.converter.plugin.machine import describe

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from trtsmith.converter.base.errors import EXIT_OK, ConversionError, UsageError
+from trtsmith.converter.base.options.kinds import Flag, Ranges, StrPath, positive_seconds
 from trtsmith.converter.cli.commands.op_new import examples
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.model.errors import EXIT_OK, ConversionError, UsageError
-from trtsmith.converter.model.options.kinds import Flag, Ranges, StrPath, positive_seconds
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.creators import list_creators
@@ -171,8 +171,8 @@ def _no_case(library: Path, name: str) -> Problem:
 
 
 def _of_model(options: argparse.Namespace, library: Path) -> tuple[ContractCase, ...]:
+    from trtsmith.converter.base.options.shapes import parse_shapes
     from trtsmith.converter.convert.plugin_cases import cases_from_model
-    from trtsmith.converter.model.shapes import parse_shapes
 
     return cases_from_model(options.model, library, parse_shapes(options.shapes)).contract
 

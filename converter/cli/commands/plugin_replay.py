@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.base.options.kinds import positive_seconds
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
-from trtsmith.converter.model.options.kinds import positive_seconds
 from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.calls import no_gpu
 from trtsmith.flags import add_options

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.convert.refitting import refit
-from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.refit_function import REFITTED, refit_of
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 
 from trtsmith.arguments import named_model
+from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.cli.commands.check import FROZEN, note_lines, precision_lines
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import named_after
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.convert.rewriting import rewrite_model
-from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.flags import add_model, add_options
 from trtsmith.rewrite_function import GRAPH, rewriting_of
 

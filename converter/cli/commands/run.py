@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.base.arrays import load_arrays, save_arrays
+from trtsmith.converter.base.errors import EXIT_OK
+from trtsmith.converter.base.output_file import check_report
+from trtsmith.converter.base.own_files import ARRAYS
 from trtsmith.converter.cli.console import Console, one_line, table
-from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.run_from_bundle import EngineDescription, describe_bundle
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.arrays import load_arrays, save_arrays
-from trtsmith.converter.model.errors import EXIT_OK
-from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.own_files import ARRAYS
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.flags import add_options
 from trtsmith.run_function import RUN, check_cache, run_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.cli.console import Console, table
-from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.samples.sample_models import SAMPLES, write_samples
 
 DESCRIPTION = (

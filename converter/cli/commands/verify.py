@@ -11,6 +11,8 @@ from typing import Annotated
 from typing_extensions import TypedDict
 
 from trtsmith import report_files
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
@@ -18,9 +20,7 @@ from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
 from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.node_functions import calling
-from trtsmith.converter.model.options.kinds import Flag, StrPath
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from trtsmith.converter.base.errors import EXIT_USAGE
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.help_text import HelpText
 from trtsmith.converter.cli.parsing.other_tools import foreign_flag
 from trtsmith.converter.cli.terminal.colors import MODES
-from trtsmith.converter.model.errors import EXIT_USAGE
-from trtsmith.converter.model.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtsmith.converter.engine.build.deployment import SETTABLE
+from trtsmith.converter.engine.builder.deployment import SETTABLE
 
 TRTEXEC = "trtexec"
 POLYGRAPHY = "Polygraphy"

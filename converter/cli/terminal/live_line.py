@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from trtsmith.converter.model.printable import one_line
-from trtsmith.converter.model.progress import LONG_S, Steps
+from trtsmith.converter.base.printable import one_line
+from trtsmith.converter.base.progress import LONG_S, Steps
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from trtsmith.converter.base.progress import notes_of
 from trtsmith.converter.compile.logged import Say, SetupError
 from trtsmith.converter.compile.package_folder import PackageFolder
 from trtsmith.converter.compile.sdk import sdk_folder
-from trtsmith.converter.engine.build.gpu import find_gpus
+from trtsmith.converter.engine.builder.gpu import find_gpus
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.model.progress import notes_of
 from trtsmith.importers.problem import Problem
 
 WORKER = "trtsmith.converter.compile.triton_kernels.kernel_worker"

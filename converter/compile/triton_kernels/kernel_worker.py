@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.compile.definitions.traced_rules import NotTracedError, trace_rules
 from trtsmith.converter.compile.package_folder import find_package
 from trtsmith.converter.compile.triton_kernels.binding_source import binding_source
@@ -26,7 +27,6 @@ from trtsmith.converter.compile.triton_kernels.kernel_plan import (
 )
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.importers.opdef import OpDef

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchFile
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
 _MOST_LINES = 200

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.convert.pytorch.exported_model import write_exported
 from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchModule
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.loading import with_operators_of_parent
 
 

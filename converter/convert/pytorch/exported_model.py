@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
-from trtsmith.converter.model.shapes import ShapeRange
 
 MODEL = "model.onnx"
 _FACTS, _INPUTS, _EXPECTED = "facts.json", "inputs", "expected"

@@ -15,13 +15,13 @@ import torch
 from torch.fx.experimental import _config as size_config
 from torch.utils._pytree import tree_map
 
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.convert.pytorch.torch_problems import (
     decides_by_data,
     export_problem,
     refuses_shapes,
 )
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.torch_ops import quiet
 
 

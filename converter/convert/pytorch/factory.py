@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchModule
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.module_files import module_name
 from trtsmith.importers.problem import Problem
 

@@ -13,14 +13,14 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_structure
 from torch.utils._sympy.value_ranges import bound_sympy
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
 from trtsmith.converter.convert.pytorch.exported_program import Program, computed
 from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, kept_outputs
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
-from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.progress import Progress
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers import torch_ops
 
 Translations = Mapping[Any, Callable[..., Any]]

@@ -24,8 +24,8 @@ from typing import Any
 
 import torch
 
+from trtsmith.converter.base.errors import InvalidModelError
 from trtsmith.converter.convert.pytorch.program_texts import ProgramTextError, checked_program
-from trtsmith.converter.model.errors import InvalidModelError
 
 _FORMAT, _VERSION = b"pt2", b"0"
 _MODEL, _SAMPLES = "models/model.json", "data/sample_inputs/model.pt"

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_unflatten
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.convert.pytorch.exported_program import Program
 from trtsmith.converter.engine.runtime.call_structure import Structure, structure_of
-from trtsmith.converter.model.errors import ConversionError
 
 
 @dataclass(frozen=True)

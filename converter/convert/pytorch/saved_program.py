@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.export.pt2_archive._package import load_pt2
 
+from trtsmith.converter.base.errors import InvalidModelError
 from trtsmith.converter.convert.pytorch.callable_operators import (
     own_namespaces,
     refused_operators,
@@ -19,7 +20,6 @@ from trtsmith.converter.convert.pytorch.callable_operators import (
 )
 from trtsmith.converter.convert.pytorch.program_archive import copy_checked
 from trtsmith.converter.engine.child.sandbox import ForbiddenError, lock_down
-from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import known_domains
 from trtsmith.importers.torch_ops import quiet

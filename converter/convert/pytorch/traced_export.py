@@ -19,6 +19,9 @@ import torch
 from torch.jit._trace import TracerWarning
 from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_map, tree_structure, tree_unflatten
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
 from trtsmith.converter.convert.pytorch.exported_program import (
     evaluating,
@@ -38,9 +41,6 @@ from trtsmith.converter.convert.pytorch.program_edges import (
 )
 from trtsmith.converter.convert.pytorch.torch_problems import refuses_shapes
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
-from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.progress import Progress
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.torch_ops import quiet
 
 _OPSET = 17

@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import onnx
 
+from trtsmith.converter.base.arrays import save_arrays
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.shapes import graph_inputs
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.convert.quantize.quantize_worker import QuantizeRequest
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.arrays import save_arrays
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
 from trtsmith.converter.rewrite.precision.opset import QDQ_OPSET, at_least

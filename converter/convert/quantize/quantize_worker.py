@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.arrays import load_arrays
+from trtsmith.converter.base.process.plain_data import PlainData
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.model.arrays import load_arrays
-from trtsmith.converter.model.process.plain_data import PlainData
 
 
 @dataclass(frozen=True)

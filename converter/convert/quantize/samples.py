@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.shapes import InputSpec
+from trtsmith.converter.base.arrays import ArraySource, load_arrays, named_source
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shapes import InputSpec
 from trtsmith.importers.problem import Problem
 
 Sample = dict[str, np.ndarray]

@@ -9,6 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from trtsmith.converter.base.errors import BuildRefused, TrtsmithError, UsageError
+from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.progress import Progress, notes_of
 from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
 from trtsmith.converter.convert.workarounds.refusals import (
     Mended,
@@ -18,18 +21,15 @@ from trtsmith.converter.convert.workarounds.refusals import (
     RefusedGraph,
 )
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
-from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
-from trtsmith.converter.engine.build.flavour import choose_flavour
-from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.builder.build import build
+from trtsmith.converter.engine.builder.build_request import BuildRequest, BuildResult, Profile
+from trtsmith.converter.engine.builder.flavour import choose_flavour
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
 from trtsmith.converter.engine.reduction.reproducer import explained, save_refused
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import BuildRefused, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.progress import Progress, notes_of
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
 
 MOST_FAULTS = 8

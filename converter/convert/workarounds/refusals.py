@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar
 
 import onnx
 
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.base.option_values import check_values, is_seconds
+from trtsmith.converter.base.options.kinds import Flag
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.option_values import check_values, is_seconds
-from trtsmith.converter.model.options.kinds import Flag
 
 REDUCE_S = 90.0
 """Seconds for finding the nodes, where the user says nothing: of 3,000 nodes it takes 2 to 20 on two cores."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import check_mount, unfinished_file, unfinished_name
-from trtsmith.converter.model.process.folder_lock import folder_lock
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import check_mount, unfinished_file, unfinished_name
+from trtsmith.converter.base.process.folder_lock import folder_lock
 
 
 @dataclass(frozen=True)

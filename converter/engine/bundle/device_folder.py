@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 import onnx
 
+from trtsmith.converter.base.arrays import write_npz
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.gpu_names import DEVICES
+from trtsmith.converter.base.output_file import unfinished_folder
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, EngineTensor, Profile
-from trtsmith.converter.engine.build.deployment import SETTABLE
+from trtsmith.converter.engine.builder.build_request import BuildRequest, BuildResult, EngineTensor, Profile
+from trtsmith.converter.engine.builder.deployment import SETTABLE
 from trtsmith.converter.engine.bundle import build_here
 from trtsmith.converter.engine.bundle.bundle import Bundle, file_digest, manifest_path
-from trtsmith.converter.model.arrays import write_npz
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.options.gpu_names import DEVICES
-from trtsmith.converter.model.output_file import unfinished_folder
 from trtsmith.converter.model.save import save_model
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.manifest import file_digests, mapping, read_manifest, text
-from trtsmith.converter.model.errors import UsageError
 
 _LEFT = "--force replaces it; -o with another name leaves it as it is"
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trtsmith.converter.engine.build.build_request import EngineTensor, Profile
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.build_request import EngineTensor, Profile
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.dtypes import NUMBERS
 

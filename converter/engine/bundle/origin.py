@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.engine.bundle.manifest import dtype, flag, items, mapping, read_manifest, sizes, text
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.precision.keep import Kept
 
 

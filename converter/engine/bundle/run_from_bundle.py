@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.engine.build.build_request import EngineTensor, Profile
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.build_request import EngineTensor, Profile
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.manifest import (
     file_digests,
@@ -23,7 +24,6 @@ from trtsmith.converter.engine.bundle.manifest import (
 )
 from trtsmith.converter.engine.runtime.run_request import RunningOptions, RunRequest
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.problem import Problem
 

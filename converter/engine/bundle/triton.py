@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.bundle.triton_config import (
@@ -25,7 +26,6 @@ from trtsmith.converter.engine.bundle.triton_config import (
     largest_batch,
     read_facts,
 )
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 

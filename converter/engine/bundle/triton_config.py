@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.engine.build.build_request import EngineTensor, Profile
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.build_request import EngineTensor, Profile
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.manifest import (
     items,
@@ -20,7 +21,6 @@ from trtsmith.converter.engine.bundle.manifest import (
     text,
 )
 from trtsmith.converter.engine.bundle.run_from_bundle import Manifest, manifest_of
-from trtsmith.converter.model.errors import UsageError
 
 TYPES = {
     "float32": "TYPE_FP32",

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trtsmith.converter.model.errors import (
+from trtsmith.converter.base.errors import (
     EXIT_USAGE,
     BuildRefused,
     ConversionError,
@@ -16,7 +16,7 @@ from trtsmith.converter.model.errors import (
     TrtsmithError,
     UsageError,
 )
-from trtsmith.converter.model.progress import Steps
+from trtsmith.converter.base.progress import Steps
 from trtsmith.importers.problem import Problem
 
 
@@ -42,7 +42,7 @@ class Events:
         self.send("progress", phase=phase, text=phase)
 
     def share(self, part: str, done: float, line: str) -> None:
-        """How much of the step is done, from 0 to 1; see Steps.share (converter/model/progress.py)."""
+        """How much of the step is done, from 0 to 1; see Steps.share (converter/base/progress.py)."""
         self.send("progress", part=part, done=round(done, 4), text=line)
 
     def note(self, text: str) -> None:

@@ -22,12 +22,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.process.package_folders import PACKAGE_ROOT
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.engine.child.events import error_of, tell
 from trtsmith.converter.engine.child.exits import ChildDied, describe_exit
 from trtsmith.converter.engine.child.session import end_session, start_session
-from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.operators.sources import VARIABLE
 from trtsmith.importers.registry import packages_in_force
 

@@ -9,9 +9,9 @@ import resource
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.engine.child.exits import ChildDied
 from trtsmith.converter.engine.child.pool import Pool
-from trtsmith.converter.model.progress import Progress
 
 __all__ = ["ChildDied", "Progress", "run_child"]
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from trtsmith.converter.base.errors import EXIT_FAILED, TrtsmithError
 from trtsmith.converter.engine.child.events import Events
-from trtsmith.converter.model.errors import EXIT_FAILED, TrtsmithError
 from trtsmith.converter.operators.used_files import note_libraries
 from trtsmith.importers.problem import Problem
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.reduction.node_table import NodeTable, is_constant
 from trtsmith.converter.engine.reduction.value_sizes import MOST_SIZES, Shape, ValueSizes
 from trtsmith.converter.graph.constant_nodes import constant_value

@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from trtsmith.converter.engine.build.build_request import BuildRequest
+from trtsmith.converter.base.errors import BuildRefused, TrtsmithError
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress
+from trtsmith.converter.engine.builder.build_request import BuildRequest
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, cut
@@ -28,11 +31,8 @@ from trtsmith.converter.engine.reduction.trials import (
     signature_of,
 )
 from trtsmith.converter.engine.reduction.value_sizes import Shape, value_sizes
-from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import Progress
 
 MOST_AROUND = 200
 """Nodes beside those that a message names that are tried together."""

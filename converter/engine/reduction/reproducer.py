@@ -10,13 +10,13 @@ from pathlib import Path
 
 import onnx
 
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.base.errors import BuildRefused
+from trtsmith.converter.base.output_file import check_report
+from trtsmith.converter.base.own_files import REFUSED
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.reduction.reduce import Reduced
 from trtsmith.converter.graph.infer import value_types
-from trtsmith.converter.model.errors import BuildRefused
-from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.own_files import REFUSED
 from trtsmith.converter.model.save import save_marked
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.engine.build.build_request import BuildRequest
-from trtsmith.converter.engine.build.build_worker import run
-from trtsmith.converter.engine.build.messages import Messages
+from trtsmith.converter.engine.builder.build_request import BuildRequest
+from trtsmith.converter.engine.builder.build_worker import run
+from trtsmith.converter.engine.builder.messages import Messages
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from trtsmith.converter.engine.build import log as build_log
-from trtsmith.converter.engine.build.build_request import GRAPH_PHASES, PARSING, BuildRequest
-from trtsmith.converter.engine.build.explain import SAYS
+from trtsmith.converter.base.errors import BuildRefused
+from trtsmith.converter.engine.builder import log as build_log
+from trtsmith.converter.engine.builder.build_request import GRAPH_PHASES, PARSING, BuildRequest
+from trtsmith.converter.engine.builder.explain import SAYS
 from trtsmith.converter.engine.child.pool import Outcome, Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, closed, cut
 from trtsmith.converter.engine.reduction.minimise import SMALL, Nodes, size
-from trtsmith.converter.model.errors import BuildRefused
 
 TRIAL_WORKER = "trtsmith.converter.engine.reduction.trial_worker"
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes, value_types

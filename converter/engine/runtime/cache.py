@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import unfinished_file
 from trtsmith.converter.engine.runtime.loading import LoadedEngine
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import unfinished_file
 
 # Names that only TensorRT-RTX has; nothing here is reached with another flavour.
 RTX_ONLY = frozenset(

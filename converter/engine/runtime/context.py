@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.cache import RuntimeCache
 from trtsmith.converter.engine.runtime.device import CudaGraph, Device, DeviceError, Stream
 from trtsmith.converter.engine.runtime.explain_failure import context_problem
 from trtsmith.converter.engine.runtime.loading import LoadedEngine
-from trtsmith.converter.model.errors import UsageError
 
 # Names that only TensorRT-RTX has; each is used behind a test of the flavour's name.
 RTX_ONLY = frozenset(

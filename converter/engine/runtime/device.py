@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.engine.build.gpu import find_gpu
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.importers.problem import Problem
 
 PACKAGES = "pip install 'cuda-core>=1.0,<2' 'cuda-bindings>=12.9,<14' (trtsmith's extra: gpu)"

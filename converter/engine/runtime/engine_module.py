@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle.manifest import items, mapping, read_manifest, text
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.call_structure import (
@@ -28,7 +29,6 @@ from trtsmith.converter.engine.runtime.call_structure import (
 )
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.problem import Problem
 

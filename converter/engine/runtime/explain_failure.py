@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trtsmith.converter.engine.build.explain import Explanation, explain
-from trtsmith.converter.engine.build.flavour import Flavour
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.explain import Explanation, explain
+from trtsmith.converter.engine.builder.flavour import Flavour
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.runtime.device import DeviceError
 from trtsmith.importers.problem import Problem
 

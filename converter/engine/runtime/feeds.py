@@ -7,9 +7,9 @@ from shlex import quote
 
 import numpy as np
 
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
+from trtsmith.converter.base.arrays import as_declared
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.device import Device, Memory, Stream
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.feeds import array_problems, value_problems
 from trtsmith.converter.engine.runtime.foreign_arrays import ForeignArray, Library, import_array, library_of
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
-from trtsmith.converter.model.arrays import as_declared
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType, to_engine
 
 _CPU = 1  # kDLCPU of dlpack.h

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
-from trtsmith.converter.engine.build.gpu import Gpu
-from trtsmith.converter.engine.build.plugins import load_library
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.build_request import Profile
+from trtsmith.converter.engine.builder.flavour import Flavour, trt_dtype_name
+from trtsmith.converter.engine.builder.gpu import Gpu
+from trtsmith.converter.engine.builder.plugins import load_library
 from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, loading_problem
 from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.target import version_of
 from trtsmith.importers.problem import Problem
 

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
-from trtsmith.converter.engine.build.flavour import Flavour
+from trtsmith.converter.engine.builder.flavour import Flavour
 from trtsmith.converter.engine.runtime.device import Device, DeviceError, Memory, Stream
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.tensors import TensorSpec

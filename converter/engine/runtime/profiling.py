@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from trtsmith.converter.engine.build.flavour import Flavour
+from trtsmith.converter.engine.builder.flavour import Flavour
 
 Report = Callable[[str, float], None]
 """Gets a layer's name and its milliseconds."""

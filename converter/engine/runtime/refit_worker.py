@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.engine.build.build_worker import write_engine
-from trtsmith.converter.engine.build.explain import explain
-from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
-from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
-from trtsmith.converter.engine.build.messages import Messages, make_logger
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.build_worker import write_engine
+from trtsmith.converter.engine.builder.explain import explain
+from trtsmith.converter.engine.builder.flavour import Flavour, load_flavour
+from trtsmith.converter.engine.builder.gpu import Gpu, find_gpu
+from trtsmith.converter.engine.builder.messages import Messages, make_logger
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.device import no_gpu
@@ -22,7 +23,6 @@ from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity
 from trtsmith.converter.engine.runtime.loading import load_engine, read_engine
 from trtsmith.converter.engine.runtime.run_request import RefitRequest
 from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 _MOST = 8

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.engine.build import log as build_log
-from trtsmith.converter.engine.build.flavour import choose_flavour
-from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.process.plain_data import PlainData
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress
+from trtsmith.converter.engine.builder import log as build_log
+from trtsmith.converter.engine.builder.flavour import choose_flavour
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.runtime.device import no_gpu
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import ChildRequest, RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.process.plain_data import PlainData
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.progress import Progress
 from trtsmith.importers.problem import Problem
 
 

@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from trtsmith.converter.base.options.kinds import FLAVOUR, Flag
+from trtsmith.converter.base.process.plain_data import PlainData
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.model.options.kinds import FLAVOUR, Flag
-from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.rewrite.types import IoType
 
 EAGER = "eager"

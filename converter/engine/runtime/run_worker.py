@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
-from trtsmith.converter.engine.build.messages import Messages, make_logger
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.flavour import Flavour, load_flavour
+from trtsmith.converter.engine.builder.messages import Messages, make_logger
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.device import Device
@@ -19,7 +20,6 @@ from trtsmith.converter.engine.runtime.feeds import check_profile
 from trtsmith.converter.engine.runtime.run_request import ChildRequest
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
-from trtsmith.converter.model.errors import UsageError
 
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:

@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.flavour import Flavour, load_flavour
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.cache import open_cache
 from trtsmith.converter.engine.runtime.device import Device, DeviceError, pinned_array
@@ -39,7 +40,6 @@ from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog, process_l
 from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.engine.runtime.session_pool import SessionPool, profile_feeds
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType, to_model
 
 __all__ = ["DeviceTensor", "EngineInfo", "Runner", "Session", "TensorSpec"]

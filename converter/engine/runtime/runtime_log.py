@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from trtsmith.converter.engine.build.flavour import Flavour
-from trtsmith.converter.engine.build.messages import make_logger
+from trtsmith.converter.engine.builder.flavour import Flavour
+from trtsmith.converter.engine.builder.messages import make_logger
 
 _MOST = 50
 
 
 class MessageLog(Protocol):
-    """What keeps TensorRT's messages: trtsmith.converter.engine.build.messages.Messages in a child process."""
+    """What keeps TensorRT's messages: trtsmith.converter.engine.builder.messages.Messages in a child process."""
 
     def add(self, severity: str, message: str) -> None: ...
     def take_errors(self) -> list[str]: ...

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.cache import RuntimeCache
 from trtsmith.converter.engine.runtime.context import GraphReplay, create_context
 from trtsmith.converter.engine.runtime.device import Device, DeviceError, Stream
@@ -20,7 +21,6 @@ from trtsmith.converter.engine.runtime.loading import LoadedEngine
 from trtsmith.converter.engine.runtime.outputs import Output, make_allocator
 from trtsmith.converter.engine.runtime.profiling import profiled
 from trtsmith.converter.engine.runtime.run_request import EAGER, LAZY
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 
 

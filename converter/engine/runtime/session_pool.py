@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.launching import RUNS_TO_CAPTURE
 from trtsmith.converter.engine.runtime.session import Session

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.model.process.plain_data import PlainData
+from trtsmith.converter.base.process.plain_data import PlainData
+from trtsmith.converter.engine.builder.build_request import Profile
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.locate.executors.executor import COMPARABLE, Onnxruntime
 from trtsmith.converter.locate.searched_graph import part_of, region_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.plugin.calls import KernelCall
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Arrays

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
+from trtsmith.converter.engine.builder.build_request import BuildRequest, BuildResult, Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.importers.opdef import Arrays
@@ -29,7 +29,7 @@ RunEngine = Callable[[RunRequest, Sequence[Arrays]], RunResult]
 class OnTensorRT:
     """An executor that builds and runs engines, both in child processes.
 
-    build, run: trtsmith.converter.engine.build.build.build and trtsmith.converter.engine.runtime.run_in_child.run_engine.
+    build, run: trtsmith.converter.engine.builder.build.build and trtsmith.converter.engine.runtime.run_in_child.run_engine.
     libraries:  plugin libraries that the engines need.
     foreign:    the plugins that are not ours.
     shapes:     profile of the model's dynamic inputs; others are built for the sizes that they are fed with.

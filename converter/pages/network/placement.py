@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.model.errors import TrtsmithError
 
 Edges = Sequence[tuple[int, int]]
 

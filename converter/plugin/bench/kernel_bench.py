@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.progress import notes_of
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.progress import notes_of
 from trtsmith.converter.plugin.cases import SEED
 from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Shapes, Work

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError, UsageError
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError, UsageError
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.plugin_values import Dim, EncodedField, Shape, TensorDesc
 from trtsmith.importers.problem import Problem

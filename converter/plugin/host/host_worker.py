@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.engine.child.exits import signal_name
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 
 _MALLOC = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
 """Freed memory is overwritten at once, so that its use after that shows."""

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 import onnx
 import onnx_graphsurgeon as gs
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.rewrite.custom_ops.surgery import (
     all_graphs,
     domain_of,

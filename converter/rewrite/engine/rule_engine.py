@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 
 import onnx
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope, live_scopes
 from trtsmith.converter.graph.write_back import up_to_date
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.records import Declined, Rewrite

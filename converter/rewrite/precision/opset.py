@@ -5,11 +5,11 @@ from __future__ import annotations
 import onnx
 from onnx import helper, version_converter
 
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.process.foreign_code import foreign_code
 from trtsmith.converter.graph.infer_changed import infer_changed
 from trtsmith.converter.graph.walk import subgraphs
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.tensors import is_external
 from trtsmith.importers.registry import normalise_domain
 

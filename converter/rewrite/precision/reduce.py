@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from onnx import TensorProto as T
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.collector import collector_paused
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.local_functions import inline

@@ -21,6 +21,7 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
@@ -28,7 +29,6 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import all_scopes
 from trtsmith.converter.graph.walk import all_graphs, refill, subgraphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.precision.sums import LONGEST, is_sum, products
 from trtsmith.converter.rewrite.profile.decisions import decide_by_profile
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of, with_fixed_sizes

@@ -16,12 +16,12 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.local_functions import inline

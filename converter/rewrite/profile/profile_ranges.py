@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import ShapeRange
 
 Range = tuple[int, int]
 """Smallest and largest, both included."""

@@ -10,12 +10,12 @@ import onnx
 from onnx import TensorProto as T
 from onnx import inliner
 
+from trtsmith.converter.base.process.foreign_code import foreign_code
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import element_type
-from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.types.io_types import IoType
 from trtsmith.converter.rewrite.types.ledger import Ledger

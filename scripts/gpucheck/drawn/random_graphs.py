@@ -16,8 +16,8 @@ from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_
 from gpucheck.record import Notes
 from harness.jobs import RETIRE, run_jobs
 from onnxcoverage.builder import sizes_of
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import rewrite

@@ -19,13 +19,13 @@ import pytest
 from tests.converter.batch.driving import MACHINE, Told, drive, known
 from tests.converter.batch.workers import NAME, left_in, pid_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.child import ChildSetup
 from trtsmith.converter.batch.command_words import gpu_demand
 from trtsmith.converter.batch.driver import BatchRequest, run_batch
 from trtsmith.converter.batch.local import LocalExecutor
 from trtsmith.converter.batch.task import RECORD, BatchTask, Needs, TaskExecutor, TaskRecord, TaskStatus
-from trtsmith.converter.engine.build.gpu import Gpu
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.importers.problem import Problem
 
 PAGES = {"results.json", "junit.xml", "index.html", ".lock"}

@@ -17,13 +17,13 @@ from tests.converter.batch.workers import NAME, left_in, pid_in, task, write_wor
 from tests.converter.model.builders import rich_model, save_external
 from tests.converter.models import inverse, relu
 from tests.processes import has_ended
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch import fleet
 from trtsmith.converter.batch.child import ChildSetup
 from trtsmith.converter.batch.file_hashes import FileHashes
 from trtsmith.converter.batch.fleet import RayExecutor
 from trtsmith.converter.batch.local import LocalExecutor
 from trtsmith.converter.batch.task import BatchTask, Event, Needs, TaskEnd, TaskStatus
-from trtsmith.converter.model.errors import UsageError
 
 KILLER = "killing_batch_worker"
 """A worker whose words `kill-host=FILE` kill the Ray worker process that has it, as long as there is no such file."""

@@ -21,8 +21,8 @@ from trtsmith.converter.batch import machine
 from trtsmith.converter.batch.file_hashes import FileHashes
 from trtsmith.converter.batch.keys import Keys
 from trtsmith.converter.batch.machine import this_machine
-from trtsmith.converter.engine.build.flavour import InstalledFlavour
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.flavour import InstalledFlavour
+from trtsmith.converter.engine.builder.gpu import Gpu
 
 MODEL = '[[model]]\npath = "net.onnx"\n'
 INT8 = 'precision = "int8"\n'

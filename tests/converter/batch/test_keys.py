@@ -15,7 +15,7 @@ from trtsmith.converter.batch.file_hashes import FileHashes
 from trtsmith.converter.batch.keys import Keys
 from trtsmith.converter.batch.machine import MachineFacts, this_machine
 from trtsmith.converter.batch.task import BatchTask, Needs
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.gpu import Gpu
 
 L4 = Gpu("NVIDIA L4", (8, 9))
 HERE = MachineFacts(

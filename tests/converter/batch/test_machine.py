@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.converter.base.process.package_folders import PACKAGE_FOLDERS
 from trtsmith.converter.batch import file_hashes, machine
 from trtsmith.converter.batch.machine import (
     MachineFacts,
@@ -18,7 +19,6 @@ from trtsmith.converter.batch.machine import (
     rules_digest,
     this_machine,
 )
-from trtsmith.converter.model.process.package_folders import PACKAGE_FOLDERS
 
 
 def test_every_source_and_table_of_ours_counts(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ import pytest
 
 from tests.converter.batch.conftest import Nodes
 from tests.processes import checkout_environment, has_ended
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.process.scratch_folder import remove_left_folders
 from trtsmith.converter.batch import ray_connection
 from trtsmith.converter.batch.ray_connection import RayConnection
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.process.scratch_folder import remove_left_folders
 
 LOCAL = """
 import os, sys, time

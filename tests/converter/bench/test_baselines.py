@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from tests.converter.models import written
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.user_function import load_user_function
 from trtsmith.converter.bench import against, baseline_worker
 from trtsmith.converter.bench.against import ExpectedOutputs, check_baselines, judge_of, time_baseline
 from trtsmith.converter.bench.baseline_worker import (
@@ -23,9 +25,7 @@ from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.exchange import write_arrays
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.user_function import load_user_function
 from trtsmith.importers.problem import Problem
 
 X = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.converter.models import inverse, written
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.bench import engine_bench as stage
 from trtsmith.converter.bench import native_bench, subject
 from trtsmith.converter.bench.against import ExpectedOutputs
@@ -26,7 +27,6 @@ from trtsmith.converter.cli.reports.engine_times import render
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run as run_onnxruntime
 from trtsmith.converter.rewrite.rewrite import reference

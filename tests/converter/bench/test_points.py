@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shapes import parse_shapes
 from trtsmith.converter.bench.points import Point, given_point, points_of
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.rewrite.types import IoType
 
 IMAGES = TensorSpec(

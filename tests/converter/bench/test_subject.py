@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from tests.converter.models import inverse, written
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.bench import subject
 from trtsmith.converter.bench.subject import (
     BenchOptions,
@@ -22,12 +24,10 @@ from trtsmith.converter.bench.subject import (
     points_for,
 )
 from trtsmith.converter.convert.pipeline import ConvertOptions
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.types import IoType
 

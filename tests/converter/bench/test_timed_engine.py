@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.timed_engine import BenchRequest, Timed, TimingOptions, time_engine
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime import run_in_child as runtime_child
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.errors import UsageError
 
 POINTS = (
     Point("min", {"x": np.ones((1, 2), np.float32), "k": np.array([3])}, frozenset({"k"})),

@@ -14,11 +14,9 @@ import pytest
 
 from tests.converter.cli.commands.running import Cli, refused, snapshot
 from tests.converter.models import relu, written
-from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
-from trtsmith.converter.model.arrays import save_arrays
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.own_files import (
+from trtsmith.converter.base.arrays import save_arrays
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.own_files import (
     ARRAYS,
     CACHE,
     EXAMPLE,
@@ -28,6 +26,8 @@ from trtsmith.converter.model.own_files import (
     REWRITTEN,
     OwnFile,
 )
+from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
 
 RTX = importlib.util.find_spec("tensorrt_rtx") is not None
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.compile.manifest_check import check_manifest
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
 

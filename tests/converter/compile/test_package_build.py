@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.processes import ROOT
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.compile import sdk
 from trtsmith.converter.compile.manifest_check import check_manifest
 from trtsmith.converter.compile.package_build import BuildOrder, BuiltPackage, build_package
 from trtsmith.converter.compile.package_folder import PackageFolder, find_package
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.operators.library_manifest import library_manifest
 from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource

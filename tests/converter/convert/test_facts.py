@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
 from trtsmith.converter.convert.plan import Plan, PlannedNode, Route
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.build_request import BuildResult, EngineTensor, PluginUse
-from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.engine.builder.build_request import BuildResult, EngineTensor, PluginUse
 
 PLUGINS = tuple(PluginUse(node, "MatrixInverse", "1", "trtsmith", ()) for node in ("first", "second"))
 NODES = tuple(PlannedNode(use.node, "Inverse", Route.PLUGIN, "") for use in PLUGINS)

@@ -12,13 +12,13 @@ from onnx import helper as oh
 from tests.converter.models import save, value, written
 from tests.converter.plugin.fixtures import library
 from tests.converter.verify.judging import judged_graph
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
 from trtsmith.converter.convert.plan import Route
-from trtsmith.converter.engine.build import flavour
-from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.engine.builder import flavour
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.target import RTX, Target
 from trtsmith.importers.fields import FieldValue

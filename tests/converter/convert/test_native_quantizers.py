@@ -13,9 +13,9 @@ import pytest
 
 from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
 from trtsmith.converter.convert.plan import Route, plan
-from trtsmith.converter.engine.build import build as building
-from trtsmith.converter.engine.build.build import build, parser_imports
-from trtsmith.converter.engine.build.build_request import BuildRequest
+from trtsmith.converter.engine.builder import build as building
+from trtsmith.converter.engine.builder.build import build, parser_imports
+from trtsmith.converter.engine.builder.build_request import BuildRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import reference, rewrite

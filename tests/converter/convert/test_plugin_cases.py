@@ -11,10 +11,10 @@ import pytest
 
 from tests.converter.models import relu, written
 from tests.converter.plugin.fixtures import host_on_fake_cuda, library, on_fake_cuda
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.shapes import parse_shapes
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.plugin_cases import cases_from_model
-from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 from trtsmith.converter.plugin.test import test_library as check_library
 from trtsmith.converter.verify.references import references_of

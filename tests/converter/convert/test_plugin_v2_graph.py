@@ -10,9 +10,9 @@ from onnx import TensorProto
 from onnx import helper as oh
 
 from tests.converter.models import attention, convolution, inverse, parsed
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.convert.rewriting import for_plugin_v2
 from trtsmith.converter.graph.infer import value_dtypes
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.rewrite.target import RTX, TENSORRT

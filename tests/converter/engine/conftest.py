@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.engine.build.identity import compile_library
+from tests.converter.engine.builder.identity import compile_library
 
 
 @pytest.fixture(scope="session")

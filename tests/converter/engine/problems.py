@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 
 
 def problem_of(call: Callable[[], object]) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.converter.models import parsed
+from trtsmith.converter.base.errors import InvalidModelError
 from trtsmith.converter.graph.type_check import infer_checked
-from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.model import Model
 
 BRANCHES = """

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.engine.builder.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
@@ -17,7 +18,6 @@ from trtsmith.converter.locate.executors.executor import COMPARABLE, Executor, O
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model

@@ -15,8 +15,10 @@ from onnx import helper as oh
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT, located, searched
 from tests.converter.models import inverse, load, parsed, value
-from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.engine.builder.build import build
+from trtsmith.converter.engine.builder.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
@@ -24,10 +26,8 @@ from trtsmith.converter.locate.executors.executor import Onnxruntime, plain_edge
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
 from trtsmith.converter.locate.searched_graph import SearchOptions
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin.calls import KernelCall
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.importers.opdef import Arrays

@@ -26,6 +26,7 @@ from tests.converter.locate.sabotage import (
     searched,
 )
 from tests.converter.models import inverse, parsed, value
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.graph.walk import all_graphs
@@ -36,7 +37,6 @@ from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.node_groups import marks_outside
 from trtsmith.converter.locate.search import DISTURBED, NodeFault
 from trtsmith.converter.locate.searched_graph import SearchOptions, region_of
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run

@@ -11,6 +11,8 @@ import pytest
 
 from tests.converter.locate.sabotage import INFO, FakeTensorRT
 from tests.converter.models import inverse, relu, written
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
@@ -18,8 +20,6 @@ from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
-from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.opdef import Arrays
 
 

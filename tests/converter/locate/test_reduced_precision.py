@@ -24,6 +24,7 @@ from tests.converter.locate.sabotage import (
     nothing,
 )
 from tests.converter.rewrite.precision.networks import made_in
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import in_precision, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -34,7 +35,6 @@ from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.prepare import LocateOptions, locate_asked, prepared
 from trtsmith.converter.locate.searched_graph import SearchOptions
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 

@@ -14,6 +14,7 @@ from tests.converter.locate.graphs import network
 from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, located, nothing, to_tf32
 from tests.converter.models import inverse, parsed, written
 from tests.converter.rewrite.precision.networks import made_in
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -23,7 +24,6 @@ from trtsmith.converter.locate.node_judge import arithmetic
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.locate.reduced_precision import ReducedNodes, reduction_of
 from trtsmith.converter.locate.searched_graph import SearchOptions
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline

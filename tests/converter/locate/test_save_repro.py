@@ -13,10 +13,10 @@ from onnx import TensorProto
 from onnx import helper as oh
 
 from tests.converter.models import load, value
+from trtsmith.converter.base.arrays import load_arrays
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.locate import save_repro
 from trtsmith.converter.locate.save_repro import FILES, Reproducer, check_folder, save_reproducer
-from trtsmith.converter.model.arrays import load_arrays
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 

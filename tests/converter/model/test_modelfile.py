@@ -30,8 +30,8 @@ from tests.converter.model.builders import (
     weight,
     with_initializer,
 )
+from trtsmith.converter.base.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.check import iter_tensors
-from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.load import Model, load_model, save_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.weights import MappedFile

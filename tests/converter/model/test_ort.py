@@ -17,7 +17,7 @@ from onnx import numpy_helper as onh
 
 from tests.converter.model.builders import add_model, grown, rich_feeds, rich_model, save_external, weight
 from tests.converter.models import parsed, written
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.model.load import load_model, save_model
 from trtsmith.converter.model.ort import open_session, run
 from trtsmith.converter.model.ort_kernels import operators_that_run, without_kernel

@@ -9,7 +9,7 @@ import pytest
 from onnx import helper as oh
 
 from tests.converter.models import load, parsed, value
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.base.errors import ConversionError
 
 X, Y = value("x", (1,)), value("y", (1,))
 CHOOSE, SAME = "[choose] y = If (c) <", "else_branch = e () => (float[1] x) {}"

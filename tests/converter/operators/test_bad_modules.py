@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli import batch_worker
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators import module_files, watched_import
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.operators.own_process import own_process

@@ -15,12 +15,12 @@ import pytest
 from tests.converter.models import parsed, written
 from tests.outside.compiled import HERE, compile_mixing
 from tests.outside.mixing import CHANNEL_MIXING, LOG_ODDS, OPERATORS
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.facts import coverage
 from trtsmith.converter.convert.plan import library_of_plugins, needed_libraries
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.compiled import build_command, compiled_operators, library_of
 from trtsmith.converter.operators.library_manifest import (
     UnreadableManifest,

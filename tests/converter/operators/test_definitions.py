@@ -14,8 +14,8 @@ import pytest
 
 from tests.converter.models import parsed
 from tests.outside.mixing import CHANNEL_MIXING, LOG_ODDS
+from trtsmith.converter.base.errors import TrtsmithError, UsageError
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
-from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.operators.conflicts import check_clashes
 from trtsmith.converter.operators.conformity import nonconforming

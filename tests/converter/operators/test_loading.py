@@ -13,9 +13,9 @@ import pytest
 
 import trtsmith
 from tests.converter.models import written as write_model
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.engine.child.pool import child_environment
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.loading import operators_in_force, with_operators_of_parent
 from trtsmith.importers.registry import OPS, by_name, operators, package_of, packages_in_force
 

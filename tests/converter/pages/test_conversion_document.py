@@ -10,10 +10,10 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse, parsed, written
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.conversion_document import (
     PageContent,

@@ -13,8 +13,8 @@ import pytest
 
 from tests.converter.plugin import fixtures as plugin_fixtures
 from tests.converter.plugin.fixtures import faults, repeat_case, repeat_gpu_case
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.reports import plugin_creators
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
 from trtsmith.converter.plugin.checks.checks import (

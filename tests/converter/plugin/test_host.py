@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.converter.plugin import fixtures as plugin_fixtures
-from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
+from trtsmith.converter.base.errors import EXIT_USAGE, UsageError
 from trtsmith.converter.plugin.host.abi import Family, Status
 from trtsmith.converter.plugin.host.enqueue import run_plugin, time_plugin
 from trtsmith.converter.plugin.host.host import Creator, Host, Plugin, PluginLibrary

@@ -13,9 +13,9 @@ import pytest
 
 from bench_table import bench_table, bench_tables
 from tests.converter.cli.commands.running import refused, trtsmith
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.commands import plugin_bench
 from trtsmith.converter.cli.reports.kernel_times import render
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.bench import kernel_bench
 from trtsmith.converter.plugin.bench.kernel_bench import Ceilings, Measured, Times, Unavailable
 from trtsmith.importers.opdef import Case, OpDef, Work

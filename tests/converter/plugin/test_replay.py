@@ -17,8 +17,8 @@ from tests.conftest import gpu_count
 from tests.converter.models import written
 from tests.converter.plugin.fixtures import library
 from tests.converter.plugin.saved import PLUGIN, X, Y, folder
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.plugin import replay as module
 from trtsmith.converter.plugin.calls import KernelCall, Kernels
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError

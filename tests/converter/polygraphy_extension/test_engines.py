@@ -126,7 +126,7 @@ def test_values_that_decide_shapes_are_in_the_profile(polygraphy: Polygraphy, gp
 
 
 def test_without_a_gpu_nothing_is_built(polygraphy: Polygraphy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trtsmith.converter.engine.build.gpu.find_gpu", lambda: None)
+    monkeypatch.setattr("trtsmith.converter.engine.builder.gpu.find_gpu", lambda: None)
     ran = polygraphy("run", deformed(Path("t.onnx")), "--trtsmith", "--trtsmith-reference", *SIZES)
     problem(ran, "There is no NVIDIA GPU to run the engine")
     assert "Building" not in ran.out

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builds import FLAVOUR, build_in_pool
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.engine.builder.build_request import BuildRequest, Profile
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model

@@ -9,10 +9,10 @@ import pytest
 from onnx import numpy_helper
 
 from tests.converter.rewrite.running import loaded
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model import ort
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite import fold

@@ -17,9 +17,9 @@ from onnx import helper as oh
 from tests.converter.model.builders import rich_model
 from tests.converter.models import convolution, inverse, relu, save, value
 from tests.converter.rewrite.running import loaded
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.model.check import iter_graphs
-from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, onnxruntime_runs, reference, rewrite

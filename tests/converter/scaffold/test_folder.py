@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.scaffold.folder import write_folder
 
 FILES = {"a.txt": b"a", "inner/b.txt": b"b"}

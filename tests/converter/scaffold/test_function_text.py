@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.scaffold.function_text import body_of_function, body_of_graph
 from trtsmith.importers.function_bodies import filled, run_body
 

@@ -17,8 +17,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.processes import checkout_environment
+from trtsmith.converter.base.errors import EXIT_OK, UsageError
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.model.errors import EXIT_OK, UsageError
 from trtsmith.converter.scaffold.body_rules import Body, rules_of_body
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.draft_files import draft_files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.scaffold.names import Names, check_names
 from trtsmith.importers.registry import OPS
 

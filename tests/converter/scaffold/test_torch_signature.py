@@ -8,7 +8,7 @@ from typing import Any, Optional
 import pytest
 import torch
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.scaffold.torch_signature import Scalar, Signature, Tensor, signature_of
 from trtsmith.importers.opdef import Kind
 

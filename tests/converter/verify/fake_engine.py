@@ -12,12 +12,12 @@ import onnx
 import pytest
 
 from tests.converter.verify.judging import judged_engine_of
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.base.options.shapes import graph_inputs
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.rewrite.types import to_engine, to_model
 from trtsmith.converter.verify import candidates

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.reports.comparison import render_comparisons
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.tolerances import TOLERANCE, parse_tolerances
 from trtsmith.converter.verify.verdict import Proof, Verdict, verdict_of

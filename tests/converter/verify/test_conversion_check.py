@@ -15,12 +15,12 @@ import pytest
 from tests.converter.cli.commands.running import Ran, refused, trtsmith
 from tests.converter.models import attention, inverse, parsed, written
 from tests.converter.verify.fake_engine import Arrays, FakeEngine
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.convert import pipeline
-from trtsmith.converter.engine.build.gpu import Gpu
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import open_session, run
-from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify import baseline, candidates, conversion_check, other_sizes, reduced
 from trtsmith.converter.verify.candidate_judge import judge

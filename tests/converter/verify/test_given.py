@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
 from trtsmith.converter.verify.given import load_expected, profile_of
 from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 

@@ -11,12 +11,12 @@ from onnx import TensorProto, helper
 
 from tests.converter.models import parsed, relu
 from tests.converter.rewrite.rules.transformer_models import encoder
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, graph_inputs
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.verify.given import load_expected, load_inputs
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.sets import InputSet, generation_of_engine

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.converter.models import parsed
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.verify_bundle import check_interface
 from trtsmith.importers.problem import Problem

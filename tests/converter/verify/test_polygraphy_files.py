@@ -15,7 +15,7 @@ import pytest
 from polygraphy.comparator import IterationResult, RunResults, StreamingDataLoader
 from polygraphy.json import load_json, save_json
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.verify import polygraphy_files as files
 
 A = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.reports.comparison import render_verdict
-from trtsmith.converter.engine.build.build_request import BuildResult
+from trtsmith.converter.engine.builder.build_request import BuildResult
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten

@@ -11,8 +11,8 @@ import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
 from tests.converter.verify.judging import judged_in
-from trtsmith.converter.engine.build.build_request import BuildResult
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.build_request import BuildResult
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.model.model import Model

@@ -13,11 +13,11 @@ import pytest
 import trtsmith
 from tests.converter.models import parsed, written
 from tests.converter.plugin.fixtures import library
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.cli.reports.comparison import render_verdict
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.runtime.run_request import RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.verify import candidates, conversion_check, verify_bundle

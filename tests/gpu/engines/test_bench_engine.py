@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.engine.build.flavour import installed_flavours, load_flavour
+from trtsmith.converter.engine.builder.flavour import installed_flavours, load_flavour
 
 pytestmark = pytest.mark.gpu
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.gpu.engines.test_runner import Sizes, engine_of
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.engine_module import Calling, Engine
 from trtsmith.converter.engine.runtime.runner import Runner
-from trtsmith.converter.model.errors import UsageError
 
 pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch")

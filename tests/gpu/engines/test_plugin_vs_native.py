@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.importers.running import some_case
-from trtsmith.converter.engine.build.flavour import installed_flavours, load_flavour
+from trtsmith.converter.engine.builder.flavour import installed_flavours, load_flavour
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.importers.registry import OPS
 

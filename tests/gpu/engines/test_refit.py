@@ -9,8 +9,8 @@ import pytest
 
 import trtsmith
 from tests.converter.models import written
-from trtsmith.converter.engine.build.flavour import choose_flavour
-from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.builder.flavour import choose_flavour
+from trtsmith.converter.engine.builder.gpu import find_gpu
 
 pytestmark = pytest.mark.gpu
 

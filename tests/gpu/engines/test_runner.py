@@ -14,13 +14,13 @@ import numpy as np
 import onnx
 import pytest
 
-from trtsmith.converter.engine.build.flavour import load_flavour, network_flags
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.flavour import load_flavour, network_flags
 from trtsmith.converter.engine.runtime.context import GraphReplay
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.runtime_log import process_log
-from trtsmith.converter.model.errors import UsageError
 
 pytestmark = pytest.mark.gpu
 
@@ -347,7 +347,7 @@ FAULT = """
 import sys
 import cupy, numpy as np
 from pathlib import Path
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.runner import Runner
 runner = Runner.open(Path(sys.argv[1]))
 session = runner.session()

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, record, times, write_results
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.results.diff import diff_results
 from trtsmith.converter.batch.results.document import load_results
 from trtsmith.converter.batch.results.pages import diff_page
 from trtsmith.converter.batch.task import TaskStatus
 from trtsmith.converter.cli.reports.batch_diff import render
-from trtsmith.converter.model.errors import UsageError
 
 
 @pytest.fixture(scope="module")

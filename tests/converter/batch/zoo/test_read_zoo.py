@@ -11,9 +11,9 @@ import pytest
 
 from tests.converter.batch.zoo.zoos import COMMANDS, lines_of, problems_of, tasks_of, write_model
 from tests.converter.models import written
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.task import BatchTask, Needs
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
-from trtsmith.converter.model.errors import UsageError
 
 A = '[[model]]\npath = "a.onnx"\n'
 B = '[[model]]\npath = "b.onnx"\n'

@@ -12,11 +12,11 @@ import pytest
 
 from tests.converter.batch.zoo.zoos import COMMANDS, make_folder, write_model
 from tests.converter.models import written as model
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo import write_zoo as module
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import ZooWritten, write_zoo
-from trtsmith.converter.model.errors import UsageError
 
 
 def written(folder: Path, output: Path | None = None) -> tuple[ZooWritten, str, tuple[BatchTask, ...]]:

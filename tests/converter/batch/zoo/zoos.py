@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 from trtsmith.zoo_commands import zoo_commands
 

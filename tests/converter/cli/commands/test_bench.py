@@ -12,8 +12,8 @@ import pytest
 
 from tests.converter.cli.commands.running import Cli, refused
 from tests.converter.cli.reports.test_engine_times import document
+from trtsmith.converter.base.errors import EXIT_DISAGREE, EXIT_OK, EXIT_USAGE
 from trtsmith.converter.cli.commands import bench as command
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, EXIT_USAGE
 
 
 @pytest.fixture(autouse=True)

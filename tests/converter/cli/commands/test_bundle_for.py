@@ -20,10 +20,10 @@ import pytest
 from tests.converter.cli.commands.running import Cli, Ran, refused
 from tests.converter.models import inverse, written
 from tests.processes import checkout_environment
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle import build_here
 from trtsmith.converter.engine.bundle.device_folder import device_libraries
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
-from trtsmith.converter.model.errors import UsageError
 
 DOUBLE = Path(__file__).resolve().parents[2] / "engine" / "bundle" / "trtexec_double.py"
 SHAPES = "--shapes x=1x4x4:2x4x4:5x4x4"

@@ -21,11 +21,11 @@ from tests.converter.cli.commands.running import COMMAND, CONTROL, Cli, Ran, ref
 from tests.converter.cli.terminal.screen import convolutions
 from tests.converter.models import attention, convolution, inverse, relu, written
 from tests.processes import checkout_environment
+from trtsmith.converter.base.errors import EXIT_DISAGREE
 from trtsmith.converter.cli import main
 from trtsmith.converter.cli.commands import check, doctor
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.gpu import Gpu
-from trtsmith.converter.model.errors import EXIT_DISAGREE
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import OPS
 
@@ -350,7 +350,7 @@ def test_doctor_tells_what_nothing_works_without_from_what_is_optional(
 
 
 def test_no_tensorrt(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trtsmith.converter.engine.build.flavour.installed_flavours", tuple)
+    monkeypatch.setattr("trtsmith.converter.engine.builder.flavour.installed_flavours", tuple)
     before = snapshot(folder)
     refused(cli("convert m.onnx -o e.plan"), 2, "pip install tensorrt-rtx")
     assert snapshot(folder) == before

@@ -10,8 +10,8 @@ import pytest
 
 from tests.converter.cli.commands.running import Cli, refuses
 from tests.converter.rewrite.profile.profile_cases import CASES
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.engine.bundle.origin import origin_of
-from trtsmith.converter.model.shapes import ShapeRange
 
 WARNING = "warning: sizes decide 1 node: the graph holds for the shapes of the profile only"
 SHAPES = "--shapes x=1x3x4x3:2x3x4x3:4x3x4x3"

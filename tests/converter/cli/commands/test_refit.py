@@ -32,7 +32,7 @@ from tests.converter.engine.runtime.fakes import (
 from tests.converter.models import written
 from trtsmith.converter.convert import pipeline, refitting
 from trtsmith.converter.convert.workarounds.building import MendedBuild
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.bundle.device_folder import not_built
 from trtsmith.converter.engine.bundle.manifest import read_document
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for

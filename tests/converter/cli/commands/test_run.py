@@ -14,8 +14,8 @@ import pytest
 from tests.converter.cli.commands.running import Cli, refused, refuses
 from tests.converter.models import written
 from trtsmith.converter.cli.commands import run as run_command
-from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.builder.build_request import Profile
+from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec

@@ -12,8 +12,8 @@ import pytest
 
 from tests.converter.cli.terminal.screen import COLUMNS, Shown, convolutions, on_a_terminal
 from tests.converter.models import relu
+from trtsmith.converter.base.progress import notes_of
 from trtsmith.converter.cli.terminal.live_line import LiveLine
-from trtsmith.converter.model.progress import notes_of
 
 STAGES = ["load", "rewrite and plan", "build", "verify", "bundle"]
 

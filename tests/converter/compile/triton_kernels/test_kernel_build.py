@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from tests.converter.plugin.fixtures import ROOT
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.compile.triton_kernels import kernel_build
 from trtsmith.converter.compile.triton_kernels.kernel_build import WORKER, architectures
 from trtsmith.converter.compile.triton_kernels.kernel_plan import ImageTarget, targets_of
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.child.process import run_child
-from trtsmith.converter.model.errors import TrtsmithError
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 needs_triton = pytest.mark.skipif(

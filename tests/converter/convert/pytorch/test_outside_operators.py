@@ -13,8 +13,8 @@ from torch import nn
 
 import trtsmith
 from tests.converter.convert.pytorch.modules import made_of
+from trtsmith.converter.base.user_function import load_user_function
 from trtsmith.converter.convert.pytorch.custom_calls import calls_of
-from trtsmith.converter.model.user_function import load_user_function
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.importers.torch_aliases import CallArguments, alias_of_call, argument_faults, node_of_call
 

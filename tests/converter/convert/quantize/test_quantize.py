@@ -11,12 +11,12 @@ import onnx
 import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.shapes import InputSpec
 from trtsmith.converter.convert.quantize.quantize import quantize, with_bodies, without_bodies
 from trtsmith.converter.convert.quantize.quantize_worker import Samples
 from trtsmith.converter.convert.quantize.samples import load_samples, split
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shapes import InputSpec
 from trtsmith.converter.rewrite.rewrite import expand
 
 DCN = """(float[N,4,6,6] x, float[N,18,6,6] o) => (float[N,4,6,6] y) {

@@ -16,6 +16,8 @@ from tests.converter.models import parsed
 from tests.processes import children
 from tests.refused_models.faults import FAULTS, Piece
 from tests.refused_models.networks import CHANNELS, INPUT, SHAPE, network
+from trtsmith.converter.base.errors import BuildRefused, UsageError
+from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
 from trtsmith.converter.convert.workarounds import building
 from trtsmith.converter.convert.workarounds.building import build_mended
@@ -26,11 +28,9 @@ from trtsmith.converter.convert.workarounds.refusals import (
     Refusals,
     RefusedGraph,
 )
-from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
-from trtsmith.converter.model.errors import BuildRefused, UsageError
+from trtsmith.converter.engine.builder.build_request import BuildRequest, Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite import phases
 from trtsmith.importers.problem import Problem
 

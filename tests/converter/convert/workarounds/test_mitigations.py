@@ -20,7 +20,7 @@ from trtsmith.converter.convert.workarounds.mitigations import (
 )
 from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, RefusedGraph
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import by_name
 

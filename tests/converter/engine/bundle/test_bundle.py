@@ -15,11 +15,11 @@ import pytest
 
 from tests.converter.engine.bundle.test_run_from_bundle import digest
 from tests.processes import checkout_environment
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import is_mount_point
+from trtsmith.converter.base.process.folder_lock import folder_lock
 from trtsmith.converter.engine.bundle import bundle
 from trtsmith.converter.engine.bundle.bundle import check_output, file_digest, manifest_path, write_bundle
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import is_mount_point
-from trtsmith.converter.model.process.folder_lock import folder_lock
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_mount_point_is_refused_before_the_build(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from trtsmith.converter.engine.bundle.bundle import check_output
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 try:
     check_output(Path(sys.argv[1]), None, [Path("/nowhere/libp.so")])
 except UsageError as error:

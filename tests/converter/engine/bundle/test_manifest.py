@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.manifest import profiles, read_manifest, sizes, tensors, text
 from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.bundle.triton import write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
-from trtsmith.converter.model.errors import UsageError
 
 SOUND: dict[str, Any] = {
     "tensorrt": {"flavour": "tensorrt", "version": "10.16.1.11"},

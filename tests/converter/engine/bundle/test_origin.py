@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.converter.models import inverse
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, origin_facts, origin_of
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 
 VALUES = {

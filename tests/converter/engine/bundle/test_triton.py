@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from google.protobuf import text_format
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle import triton
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.triton import write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
-from trtsmith.converter.model.errors import UsageError
 
 
 def _schema() -> Any:

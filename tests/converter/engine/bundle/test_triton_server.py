@@ -24,7 +24,7 @@ import trtsmith
 from envsetup import ROOT
 from envsetup.wheels import fetch, pinned
 from tests.converter.models import parsed
-from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.base.options.shapes import parse_shapes
 
 PINS = ROOT / "tests" / "contract" / "triton_server.txt"
 MODEL = "(float[N, 3] x, double[N] scale) => (float[N, 3] y, double[N] scaled) { y = Add(x, x) scaled = Neg(scale) }"

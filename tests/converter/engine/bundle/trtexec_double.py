@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.engine.builder.build import build
+from trtsmith.converter.engine.builder.build_request import BuildRequest, Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import runnable
 
 FLAGS = frozenset(

@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from tests.processes import checkout_environment, children_of, has_ended
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.engine.child.pool import NotDone, Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.model.errors import ConversionError, UsageError
 
 WORKER = """
 import ctypes, json, os, subprocess, sys, time, warnings
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
 last = False

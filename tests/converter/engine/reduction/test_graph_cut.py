@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 
 from tests.converter.models import parsed
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, closed, cut
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import value_sizes

@@ -17,19 +17,19 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.converter.engine.build.identity import ABORT, HANG, SEGFAULT, fields, identity
+from tests.converter.engine.builder.identity import ABORT, HANG, SEGFAULT, fields, identity
 from tests.converter.models import written
 from tests.processes import checkout_environment, children, children_of, has_ended
 from tests.refused_models.faults import FAULTS
 from tests.refused_models.networks import INPUT, SHAPE, network
-from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest, PluginUse, Profile
+from trtsmith.converter.base.errors import BuildRefused, UsageError
+from trtsmith.converter.engine.builder.build import build
+from trtsmith.converter.engine.builder.build_request import BuildRequest, PluginUse, Profile
 from trtsmith.converter.engine.reduction import trials as trials_module
 from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
 from trtsmith.converter.engine.reduction.reproducer import explained, node_lines, save_refused
 from trtsmith.converter.engine.reduction.trials import Trials
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import BuildRefused, UsageError
 
 FLAVOUR = "tensorrt_rtx"
 FEW = 10
@@ -226,12 +226,12 @@ def test_children_end_with_their_parent(
     code = """
 import sys
 from pathlib import Path
-from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest
+from trtsmith.converter.engine.builder.build import build
+from trtsmith.converter.engine.builder.build_request import BuildRequest
 from trtsmith.converter.engine.reduction import reduce
 from trtsmith.converter.engine.reduction import trials as trials_module
 from trtsmith.converter.engine.reduction.reduce import reduce_refusal
-from trtsmith.converter.model.errors import BuildRefused
+from trtsmith.converter.base.errors import BuildRefused
 request = BuildRequest.from_json(Path(sys.argv[1]).read_text())
 search = reduce._search
 def told(*arguments):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from trtsmith.converter.engine.build.explain import explain
+from trtsmith.converter.base.errors import BuildRefused
+from trtsmith.converter.engine.builder.explain import explain
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.reduction.trials import nodes_named, same, signature_of
-from trtsmith.converter.model.errors import BuildRefused
 
 SQUEEZE = (
     "IBuilder::buildSerializedNetwork: Error Code 4: API Usage Error (IShuffleLayer {0}: {0}: ISqueezeLayer without an axes "

@@ -26,7 +26,7 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 import pytest
 
-from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
+from trtsmith.converter.engine.builder.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.runtime.device import DeviceError
 from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog, ThreadMessages
 from trtsmith.converter.rewrite.target import version_of

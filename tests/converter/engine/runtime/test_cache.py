@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from fakes import FakeCache, FakeTensorRT
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.runner import Runner
-from trtsmith.converter.model.errors import UsageError
 
 Open = Callable[..., Runner]
 

@@ -17,6 +17,7 @@ import torch
 
 import trtsmith
 from tests.converter.convert.pytorch.modules import detector_head, poses
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime import engine_module
 from trtsmith.converter.engine.runtime.call_structure import (
     filled,
@@ -27,7 +28,6 @@ from trtsmith.converter.engine.runtime.call_structure import (
 )
 from trtsmith.converter.engine.runtime.engine_module import Calling, Engine
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 
 Pair = namedtuple("Pair", "first second")

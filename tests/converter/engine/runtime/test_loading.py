@@ -12,7 +12,7 @@ import pytest
 from fakes import FakeDevice, FakeTensorRT, flavour_of, log_of, mapped_when
 
 from tests.converter.engine.problems import problem_of
-from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.runtime import device as device_module
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.explain_failure import (
@@ -162,8 +162,8 @@ def test_no_cuda_core(monkeypatch: pytest.MonkeyPatch) -> None:
 TWO_COPIES = """
 import shutil, sys
 from pathlib import Path
-from trtsmith.converter.engine.build.flavour import load_flavour
-from trtsmith.converter.engine.build.plugins import registered
+from trtsmith.converter.engine.builder.flavour import load_flavour
+from trtsmith.converter.engine.builder.plugins import registered
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.loading import load_plugins
 from trtsmith.converter.engine.runtime.runtime_log import process_log

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import ChildRequest, RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.converter.engine.problems import problem_of as said_by
-from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime import run_in_child
 from trtsmith.converter.engine.runtime.run_in_child import death_problem, describe_engine, run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.errors import UsageError
 
 
 def problem_of(request: RunRequest) -> str:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from fakes import FakeDevice, FakeTensorRT, flavour_of, log_of
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import ChildRequest, RunRequest
 from trtsmith.converter.engine.runtime.run_worker import run
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from fakes import FakeDevice, FakeTensorRT
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session_pool import profile_feeds
-from trtsmith.converter.model.errors import UsageError
 
 Open = Callable[..., Runner]
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper
 
-from trtsmith.converter.model.errors import InvalidModelError
+from trtsmith.converter.base.errors import InvalidModelError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model_bytes import ModelBytes
 from trtsmith.converter.rewrite.rewrite import rewrite

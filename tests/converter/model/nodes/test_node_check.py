@@ -10,9 +10,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from fuzzing.bombs import named_bombs, rows_of_nodes
+from trtsmith.converter.base.errors import InvalidModelError
 from trtsmith.converter.model import check
 from trtsmith.converter.model.check import check_header
-from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.nodes.function_check import MOST_DEPTH, MOST_UNFOLDED, check_functions
 from trtsmith.converter.model.nodes.node_check import check_nodes

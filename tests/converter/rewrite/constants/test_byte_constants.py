@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from tests.converter.rewrite.running import engine_size, loaded, op_types
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite

@@ -9,8 +9,8 @@ from onnx import helper
 
 from tests.converter.rewrite.engine.ruled import ruled
 from tests.converter.rewrite.running import loaded, op_types
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.convert.plan import Route, plan
-from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Operand, Writer

@@ -11,8 +11,8 @@ import pytest
 from onnx import helper
 
 from fuzzing.bombs import UNROLLED
+from trtsmith.converter.base.errors import InvalidModelError
 from trtsmith.converter.graph.graph import Graph
-from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model_bytes import ModelBytes
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule

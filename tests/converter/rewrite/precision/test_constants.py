@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from tests.converter.rewrite.precision.networks import T, casts, made_in, network, normal, reduce_model
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model

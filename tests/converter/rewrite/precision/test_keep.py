@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.converter.rewrite.precision.networks import T, made_in, network, normal, reduce_model
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.precision.formats import FP16
 from trtsmith.converter.rewrite.precision.keep import kept_by_user

@@ -8,11 +8,11 @@ import pytest
 
 from tests.converter.rewrite.profile.profile_cases import CASES, ProfileCase
 from tests.converter.rewrite.running import engine_size, loaded, op_types
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.base.options.shape_tensors import parse_values
+from trtsmith.converter.base.options.shapes import ShapeRange, parse_shapes
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite, runnable
 from trtsmith.converter.rewrite.target import RTX

@@ -7,8 +7,8 @@ import pytest
 
 from tests.converter.rewrite.profile.soundness import analysed, check_run
 from tests.converter.rewrite.running import loaded
+from trtsmith.converter.base.options.shapes import parse_shapes
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of
 from trtsmith.converter.rewrite.rewrite import rewrite
 

@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from tests.converter.rewrite.profile import drawn_graphs
 from tests.converter.rewrite.profile.soundness import analysed, check_run, dynamic
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.profile import range_analysis

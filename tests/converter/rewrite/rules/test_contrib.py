@@ -24,9 +24,9 @@ from tests.converter.verify.judging import judged_graph
 from tests.rule_examples import examples_of
 from tests.rule_examples.example import Example
 from tests.rule_examples.stock.pytorch_oracle import by_torch
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run

@@ -9,7 +9,7 @@ from onnx import reference
 
 from tests.converter.rewrite.running import assert_close, engine_size, loaded
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite

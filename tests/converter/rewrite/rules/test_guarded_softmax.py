@@ -10,10 +10,10 @@ import pytest
 from tests.converter.rewrite.precision.networks import network, normal
 from tests.converter.rewrite.running import engine_size, loaded
 from tests.rule_examples.matrices.guarded_softmax import CHOICE, LOWEST, attention
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated

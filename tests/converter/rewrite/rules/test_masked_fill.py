@@ -10,7 +10,7 @@ import pytest
 from tests.converter.rewrite.precision.networks import network
 from tests.converter.rewrite.running import engine_size
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules.scatter.masked_fill import masked_fill_rule

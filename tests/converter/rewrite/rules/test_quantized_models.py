@@ -18,7 +18,7 @@ from onnxruntime.quantization import (
 
 from tests.converter.rewrite.running import engine_size
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.converter.rewrite.running import engine_size, loaded
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
 

@@ -11,10 +11,10 @@ import onnx
 import pytest
 import torch
 
+from trtsmith.converter.base.options.shapes import parse_shapes
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules.scatter.scatter_rows_plugin import NAME, PLUGIN

@@ -8,7 +8,7 @@ import pytest
 
 from tests.converter.rewrite.running import engine_size, loaded
 from tests.rule_examples.control_flow.uneven_branches import BEHIND, BRANCHES, SAME, chosen
-from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.converter.models import attention, convolution, parsed
+from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.input_generation.draw import draw, levels
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind

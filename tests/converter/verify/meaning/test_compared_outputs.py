@@ -10,7 +10,7 @@ import pytest
 
 from tests.converter.models import parsed
 from tests.converter.verify.fake_engine import at
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline

@@ -1,0 +1,145 @@
+"""Maps GPU names to compute capabilities, so that targets can be product names.
+
+Source: NVIDIA's lists of CUDA GPUs and their compute capability, https://developer.nvidia.com/cuda-gpus and, for 7.0 and
+7.2, https://developer.nvidia.com/cuda-legacy-gpus. Variants that are on no list of their own (SUPER, laptops) have the
+capability of the GPU whose name they carry.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.option_values import is_target
+
+GPUS: dict[str, tuple[str, ...]] = {
+    "sm121": ("GB10", "DGX Spark"),
+    "sm120": (
+        "RTX 5090", "RTX 5080", "RTX 5070 Ti", "RTX 5070", "RTX 5060 Ti", "RTX 5060", "RTX 5050",
+        "RTX PRO 6000", "RTX PRO 5000", "RTX PRO 4500", "RTX PRO 4000", "RTX PRO 2000",
+        "RTX PRO 6000 Blackwell", "RTX PRO 5000 Blackwell", "RTX PRO 4500 Blackwell", "RTX PRO 4000 Blackwell",
+        "RTX PRO 2000 Blackwell",
+    ),
+    "sm110": ("Jetson T5000", "Jetson T4000", "Jetson Thor", "Jetson AGX Thor"),
+    "sm103": ("GB300", "B300"),
+    "sm100": ("GB200", "B200"),
+    "sm90": ("H100", "H200", "GH200"),
+    "sm89": (
+        "RTX 4090", "RTX 4080", "RTX 4070 Ti", "RTX 4070", "RTX 4060 Ti", "RTX 4060", "RTX 4050", "L4", "L40", "L40S",
+        "RTX 6000 Ada", "RTX 5000 Ada", "RTX 4500 Ada", "RTX 4000 Ada", "RTX 4000 SFF Ada", "RTX 2000 Ada",
+    ),
+    "sm87": ("Jetson Orin", "Jetson AGX Orin", "Jetson Orin NX", "Jetson Orin Nano"),
+    "sm86": (
+        "RTX 3090 Ti", "RTX 3090", "RTX 3080 Ti", "RTX 3080", "RTX 3070 Ti", "RTX 3070", "RTX 3060 Ti", "RTX 3060",
+        "RTX 3050 Ti", "RTX 3050", "A40", "A10", "A16", "A2",
+        "RTX A6000", "RTX A5500", "RTX A5000", "RTX A4500", "RTX A4000", "RTX A3000", "RTX A2000",
+        "A6000", "A5500", "A5000", "A4500", "A4000", "A2000",
+    ),
+    "sm80": ("A100", "A30"),
+    "sm75": (
+        "T4", "RTX 2080 Ti", "RTX 2080", "RTX 2070", "RTX 2060", "TITAN RTX", "GTX 1660 Ti", "GTX 1660", "GTX 1650 Ti",
+        "GTX 1650", "Quadro RTX 8000", "Quadro RTX 6000", "Quadro RTX 5000", "Quadro RTX 4000", "Quadro RTX 3000",
+        "T1000", "T600", "T500",
+    ),
+    "sm72": ("Jetson Xavier", "Jetson AGX Xavier", "Jetson Xavier NX"),
+    "sm70": ("V100", "TITAN V", "Quadro GV100"),
+}  # fmt: skip
+"""Names by target, the best known first."""
+
+DEVICES = {"orin": "sm87", "thor": "sm110", "spark": "sm121"}
+"""What `--bundle-for` takes: machines with an ARM processor, where an engine is built on the device itself."""
+
+OLD_JETSONS = {"sm53": "TX1 and Nano", "sm62": "TX2", "sm72": "Xavier"}
+"""Their last JetPack has TensorRT 8.5 at most."""
+
+_MAKERS = ("nvidia", "geforce", "tesla", "jetson", "dgx")
+_VARIANTS = (
+    "tensorcoregpu",
+    "laptopgpu",
+    "gpu",
+    "laptop",
+    "maxq",
+    "super",
+    "generation",
+    "edition",
+    "server",
+    "workstation",
+)
+_BUILT_AS = re.compile(r"(?<=[\s_-])(?:sxm\d*|pcie|nvl|\d+gb|hbm\d?e?)(?=$|[\s_-])")
+
+
+def _plain(name: str) -> str:
+    """Without what people leave out, or put in."""
+    text = re.sub(r"[\s_./-]+", "", _BUILT_AS.sub("", name.lower()))
+    while (
+        shorter := next((text[len(m) :] for m in _MAKERS if text.startswith(m) and text != m), None)
+    ) is not None:
+        text = shorter
+    for variant in _VARIANTS:
+        text = text if text == variant else text.removesuffix(variant)
+    return text
+
+
+_BY_NAME = {_plain(name): target for target, names in GPUS.items() for name in names}
+
+
+def target_of_gpu(name: str) -> str | None:
+    """ "sm89" for "RTX 4090", "rtx-4090" or "rtx4090"; None for a name that is not known. A target stands for itself."""
+    text = _plain(name)
+    return text if re.fullmatch(r"sm\d+", text, re.ASCII) else _BY_NAME.get(text)
+
+
+def as_targets(names: Iterable[str]) -> tuple[str, ...]:
+    """The targets of GPUs, each once, in their order. What is not known stays as it is."""
+    return tuple(dict.fromkeys(target_of_gpu(name) or name for name in names))
+
+
+def parse_targets(text: str) -> tuple[str, ...]:
+    """ "sm86,RTX 4090" as ("sm86", "sm89"). UsageError for what is no GPU, and for those that have no TensorRT 10."""
+    found = as_targets(name.strip() for name in text.split(","))
+    old = next((OLD_JETSONS[name] for name in found if name in OLD_JETSONS), None)
+    if old is not None:
+        raise UsageError(
+            f"Jetson {old} has no TensorRT that takes the plugins: its last JetPack has 8.5 at most",
+            f"--target {text}",
+            "TensorRT 10.3 or newer, as Jetson Orin has it with JetPack 6",
+            "build for orin or thor; for TensorRT 8.6 elsewhere: trtsmith rewrite --plugin-v2",
+        )
+    unknown = next((name for name in found if not is_target(name)), None)
+    if unknown is None:
+        return found
+    near = " or ".join(f"{one} ({target_of_gpu(one)})" for one in nearest_gpus(unknown))
+    raise UsageError(
+        f"{text!r} is not a list of GPU targets",
+        f"--target {text}",
+        "targets such as sm86,sm89, or GPUs such as rtx4090,l4",
+        f"did you mean {near}?" if near else "correct it, or leave it out",
+    )
+
+
+def device_of(name: str) -> str:
+    """ "orin" for "Jetson AGX Orin", "orin" or "sm87". UsageError for what is none of DEVICES."""
+    found = parse_targets(name)
+    known = {target: device for device, target in DEVICES.items()}
+    if len(found) == 1 and found[0] in known:
+        return known[found[0]]
+    what, one_of = f"{name!r} is not a device to prepare a folder for", ", ".join(DEVICES)
+    raise UsageError(
+        what, f"--bundle-for {name}", f"one of {one_of}", "name one; --target builds for other GPUs"
+    )
+
+
+def nearest_gpus(name: str, count: int = 3) -> list[str]:
+    """Names that are like it: of more than one GPU, if it is short for several."""
+    text = _plain(name)
+    shown = {_plain(known): known for names in GPUS.values() for known in names}
+    inside = [known for plain, known in shown.items() if len(text) >= 4 and text in plain]
+    close = difflib.get_close_matches(text, list(shown), n=count, cutoff=0.7)
+    return list(dict.fromkeys([*inside, *(shown[plain] for plain in close)]))[:count]
+
+
+def gpus_of(target: str, count: int = 3) -> str:
+    """Names for a message: "H100, H200, GH200"; "" for a target that has none here."""
+    return ", ".join(GPUS.get(target, ())[:count])

@@ -1,0 +1,298 @@
+"""Reads optimisation profiles from the command line: --shapes, and trtexec's three flags."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.shape_forms import check_form, is_trtexec_form
+from trtsmith.importers.dtypes import NUMBERS, dtype_name
+from trtsmith.importers.problem import Problem
+
+if TYPE_CHECKING:
+    import onnx  # not when run: `trtsmith doctor` has to work where it is missing
+
+Sizes = tuple[int, ...]
+
+_FORM = "NAME=1x3x320x320:1x3x640x640:8x3x1280x1280 (min:opt:max), or one shape for all three"
+
+_TRTEXEC_FORM = "NAME:1x3x640x640[,NAME:...]"
+
+
+@dataclass(frozen=True)
+class ShapeRange:
+    """Smallest, most usual and largest shape of one input."""
+
+    min: Sizes
+    opt: Sizes
+    max: Sizes
+
+    def __str__(self) -> str:
+        parts = ["x".join(map(str, sizes)) for sizes in (self.min, self.opt, self.max)]
+        return parts[0] if len(set(parts)) == 1 else ":".join(parts)
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """A graph input: dtype as numpy names it; None in shape for a dynamic dimension, with its name in `names`."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    names: tuple[str, ...]
+
+
+def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
+    """The model's inputs that TensorRT cannot have, whatever their shapes."""
+    for value in _real_inputs(proto):
+        where = f"input {value.name!r}"
+        tensor = value.type.tensor_type
+        if not value.type.HasField("tensor_type"):
+            what = f"input {value.name!r} is not a tensor"
+            expected = "tensor inputs; TensorRT takes no sequences, maps or optionals"
+            yield Problem(what, where, expected, "export the model with tensor inputs")
+        elif tensor.elem_type == NUMBERS["object"]:
+            what = f"input {value.name!r} has strings"
+            fix = "export the model without that input, or with numbers"
+            yield Problem(what, where, "numbers or booleans", fix)
+        elif not tensor.HasField("shape"):
+            what = f"input {value.name!r} has no shape, not even a number of dimensions"
+            fix = f"export the model with a shape for {value.name!r}; its dimensions may be dynamic"
+            yield Problem(what, where, "a shape for every input", fix)
+
+
+def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
+    """The model's inputs, initializers that old models list among them left out. ConversionError: input_problems."""
+    problems = tuple(input_problems(proto))
+    if problems:
+        raise ConversionError(problems)
+    specs = []
+    for value in _real_inputs(proto):
+        tensor = value.type.tensor_type
+        specs.append(
+            InputSpec(
+                value.name,
+                dtype_name(tensor.elem_type),
+                tuple(
+                    d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
+                    for d in tensor.shape.dim
+                ),
+                tuple(d.dim_param for d in tensor.shape.dim),
+            )
+        )
+    return tuple(specs)
+
+
+def _real_inputs(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
+    initializers = {tensor.name for tensor in proto.graph.initializer}
+    return (value for value in proto.graph.input if value.name not in initializers)
+
+
+def parse_shapes(
+    shapes: Sequence[str] = (), minimum: str = "", optimum: str = "", maximum: str = ""
+) -> dict[str, ShapeRange]:
+    """Shape ranges by input name from --shapes flags and from --minShapes, --optShapes, --maxShapes.
+
+    A --shapes flag is of either form of `trtsmith.converter.base.options.shape_forms`.
+    UsageError for anything that is not of the form, for min > opt or opt > max, and for ranks that differ.
+    """
+    ranges: dict[str, ShapeRange] = {}
+    for text in shapes:
+        check_form(text)
+        if is_trtexec_form(text):
+            for name, shape in _trtexec("--shapes", text).items():
+                _add(ranges, name, ShapeRange(shape, shape, shape), "--shapes", text)
+            continue
+        name, _, value = text.rpartition("=")
+        parts = value.split(":")
+        if not name or len(parts) not in (1, 3):
+            raise _malformed("--shapes", text, _FORM)
+        sizes = [_sizes(part, "--shapes", text) for part in (parts if len(parts) == 3 else parts * 3)]
+        _add(ranges, name, ShapeRange(*sizes), "--shapes", text)
+    flags = {"--minShapes": minimum, "--optShapes": optimum, "--maxShapes": maximum}
+    tables = {flag: _trtexec(flag, text) for flag, text in flags.items() if text}
+    for name in {name: None for table in tables.values() for name in table}:
+        given = {flag: table[name] for flag, table in tables.items() if name in table}
+        # As trtexec does: what is left out is taken from what is there, the optimum first.
+        fallback = given.get("--optShapes") or given.get("--maxShapes") or given["--minShapes"]
+        chosen = [given.get(flag, fallback) for flag in flags]
+        _add(ranges, name, ShapeRange(*chosen), " ".join(given), name)
+    return ranges
+
+
+def check_ranges(proto: onnx.ModelProto, ranges: Mapping[str, ShapeRange]) -> None:
+    """UsageError for ranges of inputs that the model does not have, or that contradict it; inputs may lack one.
+
+    A model with inputs that TensorRT cannot have is not held to any: there is more to say of it.
+    """
+    if ranges and not any(True for _ in input_problems(proto)):
+        specs = graph_inputs(proto)
+        profile_for(specs, ranges, optional=[spec.name for spec in specs])
+
+
+def profile_for(
+    inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange], *, optional: Collection[str] = ()
+) -> dict[str, ShapeRange]:
+    """The profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one.
+
+    optional: names of dynamic inputs that need none.
+    """
+    problems = []
+    profile = {}
+    known = {spec.name: spec for spec in inputs}
+    for name in ranges:
+        if name not in known:
+            problems.append(
+                Problem(
+                    f"the model has no input {name!r}",
+                    f"shapes of {name!r}",
+                    "one of: " + ", ".join(map(repr, known)),
+                    "correct the name",
+                )
+            )
+    for spec in inputs:
+        given = ranges.get(spec.name)
+        if None not in spec.shape:
+            if given is not None and any(s != spec.shape for s in (given.min, given.opt, given.max)):
+                problems.append(
+                    Problem(
+                        f"input {spec.name!r} has the fixed shape {_text(spec)}",
+                        f"--shapes {spec.name}={given}",
+                        "that shape, or no flag",
+                        f"remove the flag, or export the model with dynamic dimensions for {spec.name!r}",
+                    )
+                )
+            continue
+        if given is None and spec.name in optional:
+            continue
+        if given is None:
+            problems.append(
+                Problem(
+                    f"input {spec.name!r} is dynamic and has no shapes",
+                    f"input {spec.name!r}, {_text(spec)}",
+                    "the smallest, the usual and the largest shape: " + _FORM,
+                    f"--shapes {suggest(spec, inputs, ranges)}",
+                )
+            )
+            continue
+        fault = _fits(spec, given)
+        if fault:
+            problems.append(
+                Problem(
+                    f"the shapes of input {spec.name!r} do not fit: {fault}",
+                    f"--shapes {spec.name}={given}",
+                    _text(spec),
+                    f"--shapes {suggest(spec, inputs, ranges)}",
+                )
+            )
+        profile[spec.name] = given
+    if problems:
+        raise UsageError(problems)
+    return profile
+
+
+def suggest(
+    spec: InputSpec, inputs: Sequence[InputSpec] = (), ranges: Mapping[str, ShapeRange] | None = None
+) -> str:
+    """A flag value for a shell: 1 to 8 for the batch, 320 to 1280 for the last two dimensions of four, else 1 to 512.
+
+    A dimension whose name another of the inputs has gets that one's sizes: those in `ranges`, else those suggested for the
+    first input that has it.
+    """
+    known: dict[str, Sizes] = {}
+    given = [(other, _given_sizes(other, (ranges or {}).get(other.name))) for other in inputs]
+    for other, columns in sorted(given, key=lambda one: not one[1]):
+        for name, sizes in zip(other.names, columns or _usual_sizes(other), strict=True):
+            if name:
+                known.setdefault(name, sizes)
+    dims = [
+        known.get(name or "", sizes) if dim is None else sizes
+        for dim, name, sizes in zip(spec.shape, spec.names, _usual_sizes(spec), strict=True)
+    ]
+    shapes = ":".join("x".join(str(sizes[choice]) for sizes in dims) for choice in range(3))
+    return quote(f"{spec.name}={shapes}")
+
+
+def _given_sizes(spec: InputSpec, given: ShapeRange | None) -> list[Sizes]:
+    """For each dimension the sizes that the user gave; none if they are not of the input's rank."""
+    if given is None or len(given.min) != len(spec.shape):
+        return []
+    return list(zip(given.min, given.opt, given.max, strict=True))
+
+
+def _usual_sizes(spec: InputSpec) -> list[Sizes]:
+    """For each dimension the smallest, the usual and the largest size.
+
+    The batch comes first, or second behind the layers of a recurrent state (2 x batch x 128).
+    """
+    shape = spec.shape
+    state = len(shape) == 3 and (shape[0] or 1) > 1 and shape[1] is None
+    usual: list[Sizes] = []
+    for axis, dim in enumerate(shape):
+        image = len(shape) == 4 and axis >= 2
+        batch = axis == int(state)
+        ranging = (1, 1, 8) if batch else (320, 640, 1280) if image else (1, 128, 512)
+        usual.append(ranging if dim is None else (dim,) * 3)
+    return usual
+
+
+def _text(spec: InputSpec) -> str:
+    dims = zip(spec.shape, spec.names, strict=True)
+    return f"{spec.dtype}[" + ", ".join(str(d) if d is not None else n or "?" for d, n in dims) + "]"
+
+
+def _fits(spec: InputSpec, given: ShapeRange) -> str:
+    for sizes in (given.min, given.opt, given.max):
+        if len(sizes) != len(spec.shape):
+            return f"rank {len(sizes)}, but the input has rank {len(spec.shape)}"
+        for axis, (size, dim) in enumerate(zip(sizes, spec.shape, strict=True)):
+            if dim is not None and size != dim:
+                return f"dimension {axis} is {size}, but the model fixes it at {dim}"
+    return ""
+
+
+def _sizes(text: str, flag: str, whole: str, form: str = _FORM) -> Sizes:
+    parts = text.lower().split("x") if text else []
+    if any(not part.isascii() or not part.isdigit() or len(part) > 18 for part in parts):
+        raise _malformed(flag, whole, form)
+    return tuple(int(part) for part in parts)
+
+
+def _trtexec(flag: str, text: str) -> dict[str, Sizes]:
+    table = {}
+    for item in text.split(","):
+        name, _, value = item.rpartition(":")
+        if not name or not value:
+            raise _malformed(flag, text, _TRTEXEC_FORM)
+        if name in table:
+            raise _twice(name, flag, text)
+        table[name] = _sizes(value, flag, text, _TRTEXEC_FORM)
+    return table
+
+
+def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str, text: str) -> None:
+    if name in ranges:
+        raise _twice(name, flag, text)
+    if len({len(given.min), len(given.opt), len(given.max)}) != 1:
+        raise _contradictory(name, flag, text, "min, opt and max of the same rank")
+    if not all(a <= b <= c for a, b, c in zip(given.min, given.opt, given.max, strict=True)):
+        raise _contradictory(name, flag, text, "min <= opt <= max in every dimension")
+    ranges[name] = given
+
+
+def _malformed(flag: str, text: str, form: str) -> UsageError:
+    what = f"{text!r} is not a shape"
+    return UsageError(what, f"{flag} {text}", form, f"{flag} {form.split(' (')[0]}")
+
+
+def _twice(name: str, flag: str, text: str) -> UsageError:
+    what = f"shapes of {name!r} are given twice"
+    return UsageError(what, f"{flag} {text}", "one flag for each input", "remove one")
+
+
+def _contradictory(name: str, flag: str, text: str, expected: str) -> UsageError:
+    what = f"the shapes of {name!r} contradict each other"
+    return UsageError(what, f"{flag} {text}", expected, "give the sizes from smallest to largest")

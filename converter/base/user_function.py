@@ -1,0 +1,140 @@
+"""Loads and calls the user's functions, named MODULE:FUNCTION; errors in them become messages with the line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.torch_arrays import from_torch, to_torch
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import packages_in_force
+
+Function = Callable[..., Any]
+
+
+class UserFunctionError(UsageError):
+    """A function of the user failed, or returned an invalid result."""
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A function that the user named. name: as it was given. flag: for messages."""
+
+    name: str
+    function: Function
+    flag: str = "--reference"
+
+    def call(
+        self, inputs: Sequence[np.ndarray | None], keywords: Mapping[str, Any], what: str
+    ) -> tuple[np.ndarray, ...] | dict[str, np.ndarray]:
+        """The function's results as arrays. what: what it computes, for messages.
+
+        It gets numpy arrays, or PyTorch tensors if a parameter of it is annotated as one or if it is a module.
+        UserFunctionError for what it raises, with its line, and for what is neither arrays nor tensors.
+        """
+        tensors = self._wants_tensors()
+        given = [to_torch(one) if tensors and one is not None else one for one in inputs]
+        try:
+            found = self.function(*given, **keywords)
+        except Exception as error:
+            raise UserFunctionError(self._raised(error, what)) from error
+        try:
+            if isinstance(found, Mapping):
+                return {str(name): _array(one) for name, one in found.items()}
+            several = isinstance(found, (tuple, list))
+            return tuple(_array(one) for one in found) if several else (_array(found),)
+        except (TypeError, ValueError) as error:
+            expected = "numpy arrays or PyTorch tensors: one, or a tuple of them"
+            raise UserFunctionError(
+                f"{self.name} returned no array: {error}",
+                f"{self.flag} {self.name}, {what}",
+                expected,
+                "return it",
+            ) from error
+
+    def _wants_tensors(self) -> bool:
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(self.function, (torch.nn.Module, torch.library.CustomOpDef)):
+            return True
+        notes = getattr(self.function, "__annotations__", {})
+        return any("Tensor" in str(note) for name, note in notes.items() if name != "return")
+
+    def _raised(self, error: Exception, what: str) -> Problem:
+        frames = traceback.extract_tb(error.__traceback__)
+        theirs = [frame for frame in frames if frame.filename != __file__]
+        place = f", {theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else ""
+        mistaken = isinstance(error, TypeError) and not theirs
+        return Problem(
+            f"{self.name} failed: {type(error).__name__}: {error}",
+            f"{self.flag} {self.name}{place}, {what}",
+            "a function that takes the inputs in their order"
+            + (", and the node's attributes as keywords" if mistaken else ", and returns the outputs"),
+            "correct its parameters" if mistaken else "correct the function",
+        )
+
+
+def load_user_function(spec: str, flag: str) -> UserFunction:
+    """The function of "MODULE:FUNCTION", of a module on the Python path or in the working folder.
+
+    Runs the module's code. UsageError if there is none, and for what its import raises, with the line.
+    """
+    module_name, _, name = spec.partition(":")
+    where = f"{flag} {spec}"
+    expected = "MODULE:FUNCTION, a function in a module on the Python path or in the working folder"
+    if not module_name or not name:
+        raise UsageError(f"{spec!r} names no function", where, expected, f"{flag} my_model:compute")
+    try:
+        _define_operators()
+        with _working_folder():
+            found: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # whatever the user's module raises while it is imported
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+        place = f", {frames[-1].filename}, line {frames[-1].lineno}" if frames[1:] else ""
+        what = f"the function cannot be loaded: {type(error).__name__}: {error}"
+        raise UsageError(what, where + place, expected, "correct the name or the module") from error
+    if not callable(found):
+        raise UsageError(f"{name!r} is not a function", where, expected, "correct the name")
+    return UserFunction(spec, found, flag)
+
+
+def _define_operators() -> None:
+    """PyTorch gets the operators from outside that are in force, which the user's module may use."""
+    if not packages_in_force() or importlib.util.find_spec("torch") is None:
+        return
+    from trtsmith.importers.torch_ops import define_known
+
+    define_known()
+
+
+@contextmanager
+def _working_folder() -> Iterator[None]:
+    """Python finds modules in the working folder, as `python -m` does."""
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # the module has changed the path itself
+            sys.path.remove(folder)
+
+
+def _array(value: Any) -> np.ndarray:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return from_torch(value)
+    array = np.asarray(value)
+    if array.dtype.kind == "O":
+        raise TypeError(f"{type(value).__name__} is not an array")
+    return array

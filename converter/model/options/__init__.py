@@ -1,1 +1,0 @@
-"""Parses option values, from the command line or from Python."""
