@@ -6,6 +6,7 @@ from argparse import Action, ArgumentParser, Namespace, _ActionsContainer
 from collections.abc import Mapping
 from typing import Any
 
+from trtsmith.converter.base.options.actions import given
 from trtsmith.converter.base.options.declared import Block, Option, Options, blocks_of, options_of, title_of
 from trtsmith.converter.base.options.kinds import Flag, Kind
 
@@ -15,10 +16,14 @@ class NextProfile(Action):
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, value: Any, flag: Any = None) -> None:
         before = list(namespace.profiles)
-        given = {name: getattr(namespace, name) for name in ("shapes", "minShapes", "optShapes", "maxShapes")}
-        if any(given.values()):
-            before.append(Namespace(**given))
-            vars(namespace).update({name: type(value)() for name, value in given.items()})
+        shapes = {
+            name: getattr(namespace, name) for name in ("shapes", "minShapes", "optShapes", "maxShapes")
+        }
+        if any(shapes.values()):
+            before.append(Namespace(**shapes))
+            vars(namespace).update({name: type(value)() for name, value in shapes.items()})
+            for name in shapes:  # the next profile has its own
+                given(namespace).pop(name, None)
         if value != len(before):
             parser.error(
                 f"argument {flag}: {value} is given for profile {len(before)}: they are numbered in order"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.option_values import EXPECTED, is_cost, is_count, is_seconds
+from trtsmith.converter.base.options.actions import AddUp
 from trtsmith.converter.base.options.gpu_names import device_of, parse_targets
 
 if TYPE_CHECKING:
@@ -272,13 +273,13 @@ TEXTS = Kind(
     _REPEATED,
     lambda value, name: texts_of(value),
 )
-WORDS = replace(TEXTS, flag={"type": commas}, commas=True)
+WORDS = replace(TEXTS, flag={"type": commas, "action": AddUp}, commas=True)
 """Texts that are one word of a command line, with commas."""
 
 TARGETS = replace(
     WORDS,
     example='"sm86,sm89", or ["sm86", "sm89"]',
-    flag={"type": _parsed(parse_targets)},
+    flag={"type": _parsed(parse_targets), "action": AddUp},
     read=lambda value, name: targets_of(value),
 )
 DEVICE = replace(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from trtsmith.converter.base.errors import EXIT_USAGE
+from trtsmith.converter.base.options.actions import Once, forget_given
 from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.help_text import HelpText
@@ -62,6 +63,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "formatter_class": HelpText, "allow_abbrev": False})
+        self.register("action", None, Once)
         self._words: Sequence[str] = ()
         self._positionals.title, self._optionals.title = "arguments", "options"
 
@@ -109,6 +111,7 @@ class CommandParser(argparse.ArgumentParser):
         if unknown:
             self.refuse(unknown)
         known, more = super().parse_known_args(args, namespace)
+        forget_given(known)
         if more and self._subparsers is None:  # argparse would tell of them as words of `trtsmith` itself
             self.error(f"unrecognized arguments: {' '.join(more)}")
         return known, more
