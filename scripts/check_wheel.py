@@ -112,7 +112,7 @@ def check(wheel: Path) -> None:
             ["ops"],
             ["plugin", "path"],
             ["plugin", "list", libraries[0]],
-            ["plugin", "test", libraries[0]],
+            ["plugin", "inspect", libraries[0]],
         ):
             run_logged(f"trtsmith {' '.join(words[:2])}", [trtsmith, *words], work / "run.log")
         first = f"cd {shlex.quote(folder)} && {trtsmith} sample detector && {trtsmith} check detector.onnx"

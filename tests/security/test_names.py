@@ -227,4 +227,4 @@ def test_an_array_comes_back_under_its_own_name_wherever_files_are_read() -> Non
         if re.search(r"\b(np|numpy)\.load\(.*(?<!FILE\))$", path.read_text(), re.M)
     }
     ours = "verify/input_generation/pictures.py"
-    assert reads <= {"model/arrays.py", "engine/bundle/build_here.py", "cli/commands/run.py", ours}
+    assert reads <= {"base/arrays.py", "engine/bundle/build_here.py", "cli/commands/run.py", ours}
