@@ -9,10 +9,10 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
-from typing import Any, cast
+from itertools import zip_longest
+from typing import Any
 
 import torch
-from torch.fx.experimental import _config as size_config
 from torch.utils._pytree import tree_map
 
 from trtsmith.converter.base.errors import ConversionError, UsageError
@@ -69,9 +69,9 @@ def _exported(
 
     shapes = starred_shapes(module, len(args), source.dynamic_shapes)
 
-    def exported(*, strict: bool) -> Any:
+    def exported(*, strict: bool, example: Any = (args, kwargs)) -> Any:
         with redirect_stderr(StringIO()) as said:  # PyTorch prints the graph up to an error
-            found = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=strict)
+            found = torch.export.export(module, *example, dynamic_shapes=shapes, strict=strict)
         sys.stderr.write(said.getvalue())
         return found
 
@@ -87,15 +87,48 @@ def _exported(
                     return found
             # strict=True takes minutes to say the same of a detector
             raise ConversionError(export_problem(error, str(source))) from error
-        if refuses_shapes(error):
-            # torch.export fixes sizes that are 1 in the example, as a batch often is; torch.onnx.export asks it so, too
-            with suppress(Exception), cast(Any, size_config).patch(backed_size_oblivious=True):
-                return exported(strict=False)
+        if refuses_shapes(error):  # torch.export fixes sizes that are 1 in the example, as a batch often is
+            with suppress(Exception):
+                longer = _without_ones(args, kwargs, module, shapes)
+                return exported(strict=False, example=longer)
         with suppress(Exception):
             found = exported(strict=True)
             told.append("torch.export takes the module only with strict=True")
             return found
         raise ConversionError(export_problem(error, str(source))) from error
+
+
+def _without_ones(
+    args: Sequence[Any], kwargs: Mapping[str, Any], module: Any, shapes: Any
+) -> tuple[Any, Any]:
+    """The example with two elements along each dynamic axis that has one."""
+    names, star = parameter_names(module), star_name(module)
+    if isinstance(shapes, Mapping):
+        given = [*(shapes.get(name) for name in names), *(shapes.get(star) or ())]
+        named = shapes
+    else:
+        first = (
+            [*shapes[: len(names)], *shapes[len(names)]] if star and len(shapes) > len(names) else [*shapes]
+        )
+        given, named = first[: len(args)], dict(zip(kwargs, first[len(args) :], strict=False))
+    longer = [_lengthened(value, spec) for value, spec in zip_longest(args, given[: len(args)])]
+    return tuple(longer), {name: _lengthened(value, named.get(name)) for name, value in kwargs.items()}
+
+
+def _lengthened(value: Any, spec: Any) -> Any:
+    if spec is None:
+        return value
+    if isinstance(value, torch.Tensor):
+        for axis, dim in spec.items() if isinstance(spec, Mapping) else enumerate(spec):
+            is_dynamic = dim is not None and not isinstance(dim, int) and dim is not torch.export.Dim.STATIC
+            if is_dynamic and value.shape[axis] == 1:
+                value = value.repeat_interleave(2, axis)
+        return value
+    if isinstance(value, Mapping):
+        return {name: _lengthened(one, spec.get(name)) for name, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_lengthened(*pair) for pair in zip_longest(value, spec))
+    return value
 
 
 def saved_program(exported: Any, source: TorchModule, name: str) -> Program:

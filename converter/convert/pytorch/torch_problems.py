@@ -19,7 +19,9 @@ _NO_KERNEL = re.compile(r"Could not run '([\w:.]+)' with arguments from the '(\w
 _DATA_DEPENDENT = re.compile(
     r"Could not (?:guard on|extract specialized integer from) data-dependent expression"
 )
-_CONSTRAINTS = re.compile(r"Constraints violated|specialized it to be a constant|were specified as dynamic")
+_CONSTRAINTS = re.compile(
+    r"Constraints violated|specialized it to be a constant|were specified as dynamic|export 0/1 specialized"
+)
 _GUARD = re.compile(r"Not all values of .* satisfy the generated guard")
 _MISMATCH = re.compile(r"mismatch between the structure of `inputs`|top-level keys must be the arg names")
 _SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")

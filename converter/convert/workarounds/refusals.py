@@ -71,7 +71,7 @@ class Refusals:
 
     def beside(self, output: Path | None) -> Refusals:
         """The same, with a file beside the engine's where none is named. output: the engine's; None: there is none."""
-        if self.file is not None or output is None:
+        if self.file is not None or output is None or not output.name:  # "." is refused as a folder later
             return self
         return replace(self, file=output.with_name(output.name + SUFFIX))
 

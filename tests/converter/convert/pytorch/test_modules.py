@@ -123,17 +123,56 @@ def test_profiles_come_from_dimensions(dim: Any, least: int, most: int, tmp_path
     assert sizes["input"] == {"min": [least, 3], "opt": [4, 3], "max": [most, 3], "values": False}
 
 
+class _Attending(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.states, self.attention = (
+            nn.LSTM(8, 16, batch_first=True),
+            nn.MultiheadAttention(16, 4, batch_first=True),
+        )
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        states, _ = self.states(input)
+        attended: torch.Tensor = self.attention(states, states, states)[0]
+        return attended
+
+
+def _classifier() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+
+
 @pytest.mark.parametrize("dim", [Dim("batch", max=8), Dim.DYNAMIC], ids=["Dim", "Dim.DYNAMIC"])
-def test_a_batch_of_one_in_the_example_stays_dynamic(dim: Any, tmp_path: Path) -> None:
-    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+@pytest.mark.parametrize(("make", "sizes"), [(_classifier, (3, 8, 8)), (_Attending, (10, 8))])
+def test_a_batch_of_one_in_the_example_stays_dynamic(
+    make: Any, sizes: tuple[int, ...], dim: Any, tmp_path: Path
+) -> None:
+    module = make()
     trtsmith.rewrite(
-        module, (torch.rand(1, 3, 8, 8),), dynamic_shapes=({0: dim},), output=tmp_path / "r.onnx",
-        shapes={"input": [(1, 3, 8, 8), (1, 3, 8, 8), (8, 3, 8, 8)]},
+        module, (torch.rand(1, *sizes),), dynamic_shapes=({0: dim},), output=tmp_path / "r.onnx",
+        shapes={"input": [(1, *sizes), (1, *sizes), (8, *sizes)]},
     )  # fmt: skip
-    images = torch.rand(5, 3, 8, 8)
-    (found,) = ort.InferenceSession(tmp_path / "r.onnx").run(None, {"input": images.numpy()})
+    batch = torch.rand(5, *sizes)
+    (found,) = ort.InferenceSession(tmp_path / "r.onnx").run(None, {"input": batch.numpy()})
     with torch.no_grad():
-        np.testing.assert_allclose(found, module.eval()(images).numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found, module.eval()(batch).numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ({"a": {0: Dim.DYNAMIC}}, {0: Dim.DYNAMIC}),
+        {"pair": {"a": {0: Dim.DYNAMIC}}, "mask": {0: Dim.DYNAMIC}},
+    ],
+    ids=["by place", "by name"],
+)
+def test_a_batch_of_one_in_nested_and_named_arguments_stays_dynamic(shapes: Any) -> None:
+    module = made_of(lambda self, pair, mask: pair["a"] * mask)
+    sizes = {"pair_a": [(1, 3), (1, 3), (4, 3)], "mask": [(1, 3), (1, 3), (4, 3)]}
+    example = ({"a": torch.rand(1, 3)},)
+    found = trtsmith.check(
+        module, example, {"mask": torch.rand(1, 3)}, dynamic_shapes=shapes, shapes=sizes
+    ).original.proto.graph.input
+    assert [one.type.tensor_type.shape.dim[0].dim_param != "" for one in found] == [True, True]
 
 
 def test_a_dimension_without_an_end_needs_one(tmp_path: Path) -> None:
