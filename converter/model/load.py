@@ -62,6 +62,13 @@ FOREIGN: tuple[tuple[int, bytes, str, str], ...] = (
 """What is taken for a model by mistake: (offset, bytes there in either case of letters, what such a file is, the fix)."""
 
 
+_BY_SUFFIX = {
+    ".py": ("Python source", "name its function that returns a module and its example: {}:FUNCTION"),
+    ".npz": ("an archive of arrays", "give the arrays as --inputs {}, and name the .onnx file"),
+}
+"""The same by the file's suffix."""
+
+
 def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
     """Maps the model file and its external data, and checks both before anything uses them.
 
@@ -126,6 +133,9 @@ def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
 
 def _foreign(file: MappedFile, why: str, where: str, expected: str) -> Problem:
     """What the file is instead, if its first bytes tell."""
+    if file.path.suffix in _BY_SUFFIX:
+        what, fix = _BY_SUFFIX[file.path.suffix]
+        return Problem(f"The file is {what}, and not an ONNX model.", where, expected, fix.format(where))
     start = bytes(file.bytes[:64]).lower()
     for offset, mark, what, fix in FOREIGN:
         if start[offset : offset + len(mark)] == mark.lower():

@@ -6,6 +6,7 @@ import argparse
 import itertools
 import sys
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any, NoReturn
 
 from trtsmith.converter.base.errors import EXIT_USAGE
@@ -56,6 +57,12 @@ _MANY = 12
 """A command with more flags has a short help: everything else fits a screen of 50 lines as it is."""
 
 _OF_EVERY_COMMAND = ("help", "help_all", "quiet", "verbose", "color")
+
+
+_FLAG_OF = {**dict.fromkeys((".plan", ".engine", ".trt"), "-o"), ".npz": "--inputs"}
+"""By suffix, the flag that a file was probably meant for."""
+
+_MODELS = (".onnx", ".pt2")
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -113,8 +120,18 @@ class CommandParser(argparse.ArgumentParser):
         known, more = super().parse_known_args(args, namespace)
         forget_given(known)
         if more and self._subparsers is None:  # argparse would tell of them as words of `trtsmith` itself
-            self.error(f"unrecognized arguments: {' '.join(more)}")
+            what = f"unrecognized arguments: {' '.join(more)}"
+            self.refuse([Problem(what, self._where(), self._brief_usage(), self._fix_of(more[0]))])
         return known, more
+
+    def _fix_of(self, stray: str) -> str:
+        """What to do about a word that is neither a flag nor an argument of the command."""
+        before = self._words[self._words.index(stray) - 1] if stray in self._words[1:] else ""
+        flag = self._option_string_actions.get(before)
+        if flag is not None and flag.nargs == 0:
+            return f"leave {stray} out: {before} takes no value"
+        wanted = _FLAG_OF.get(PurePath(stray).suffix, "")
+        return f"write {wanted} {stray}" if wanted in self._option_string_actions else f"{self.prog} --help"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -123,16 +140,11 @@ class CommandParser(argparse.ArgumentParser):
             name = "/".join(action.option_strings) or action.metavar or action.dest
             choices = [str(choice) for choice in action.choices or ()]
             near = nearest(str(value), choices)
-            self.refuse(
-                [
-                    Problem(
-                        f"argument {name}: invalid choice: {value!r}",
-                        self._where(),
-                        f"one of {', '.join(choices)}",
-                        (f"did you mean {near!r}? " if near else "") + f"{self.prog} --help",
-                    )
-                ]
-            )
+            fix = (f"did you mean {near!r}? " if near else "") + f"{self.prog} --help"
+            if isinstance(action, argparse._SubParsersAction) and PurePath(str(value)).suffix in _MODELS:
+                fix = f"{self.prog} {choices[0]} {value}"
+            what = f"argument {name}: invalid choice: {value!r}"
+            self.refuse([Problem(what, self._where(), f"one of {', '.join(choices)}", fix)])
 
     def _where(self) -> str:
         return f"the command line of `{self.prog}`"

@@ -354,6 +354,12 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path, content: bytes, word: s
     refuse(tmp_path / "a.onnx", ConversionError, f"The file is {word}")
 
 
+@pytest.mark.parametrize(("name", "word"), [("net.py", "Python source"), ("in.npz", "an archive of arrays")])
+def test_a_file_of_another_suffix_is_named(tmp_path: Path, name: str, word: str) -> None:
+    (tmp_path / name).write_bytes(b"PK\x03\x04 or whatever")
+    refuse(tmp_path / name, ConversionError, f"The file is {word}")
+
+
 def test_nested_too_deep(tmp_path: Path) -> None:
     graph = oh.make_graph([], "g" * 2000, [], []).SerializeToString()
     for _ in range(60):

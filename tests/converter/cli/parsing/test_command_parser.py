@@ -64,6 +64,20 @@ def test_words_too_many_are_told_of_by_their_command(words: list[str], cli: Cli)
     refused(cli(*words), 2, "unrecognized arguments: -z", f"`trtsmith {command}`")
 
 
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        ("convert m.onnx m.plan", "write -o m.plan"),
+        ("run m.plan in.npz", "write --inputs in.npz"),
+        ("convert m.onnx --io-precision fp16", "leave fp16 out: --io-precision takes no value"),
+        ("check m.onnx other", "trtsmith check --help"),
+        ("m.onnx -o m.plan", "trtsmith convert m.onnx"),
+    ],
+)
+def test_a_word_in_the_wrong_place_is_told_its_flag(words: str, fix: str, cli: Cli) -> None:
+    refused(cli(words), 2, f"fix:      {fix}\n")
+
+
 def test_values_are_no_flags(cli: Cli) -> None:
     for words in (["check", "--", "--bogus"], ["check", "--bogus of a file"], ["check", "--shapes=--x"]):
         assert "unknown flag" not in cli(*words).err
