@@ -18,7 +18,7 @@ _LEFT: Mapping[str, str] = {
     "ill-conditioned": "rounding values to {type} alone changes it by {changed:.0%}",
     "rows lost": "when values alone are rounded to {type}, {matched}",
     "few rows match": "{matched}",
-    "off as by rounding": "{reason}; rounding alone does the same: {rounding}",
+    "off as by rounding": "{reason}; rounding alone does the same{rounding}",
     "random": "{op_type} {node!r} draws random numbers",
     "overflow": "overflow at {node} ({op_type}): {size:.1e}, {type} holds {limit:.6g}",
     "underflow": "all of {node} ({op_type}) vanishes: at most {size:.1e}, {type} holds {limit:.0e}",

@@ -305,7 +305,12 @@ class Judge:
             if size is None or (node.scope.holder(name), name) in self._attention.masked:
                 continue
             if size > self.limit:
-                return f"{name!r} reached {size:.3g} on the inputs; {self.fmt.name} ends at {self.fmt.largest:.5g}"
+                end = (
+                    f"{self.fmt.name} ends at"
+                    if size > self.fmt.largest
+                    else f"too near to {self.fmt.name}'s"
+                )
+                return f"{name!r} reached {size:.3g} on the inputs; {end} {self.fmt.largest:.5g}"
             if 0 < size < self.fmt.smallest and not self.zeros:
                 return f"{name!r} stayed below {size:.2g} on the inputs: {self.fmt.name} has zero for that"
         return ""

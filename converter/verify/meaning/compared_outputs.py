@@ -117,9 +117,16 @@ def _doubtful(told: dict[str, Aligned], alike: Mapping[str, Aligned]) -> dict[st
         if not one.wrong and one.few:
             left[name] = finding(FEW_ROWS, name, matched=one.told)
         elif one.wrong and rounding is not None and rounding.wrong and one.apart <= OWN * rounding.apart:
-            left[name] = finding(AS_BY_ROUNDING, name, reason=one.wrong, rounding=rounding.wrong)
+            left[name] = _as_by_rounding(name, one.wrong, rounding.wrong)
             told[name] = replace(one, wrong="")
     return left
+
+
+def _as_by_rounding(output: str, reason: str, rounding: str) -> Finding:
+    """rounding: what rounding alone does, which is said only if it is something else."""
+    return finding(
+        AS_BY_ROUNDING, output, reason=reason, rounding="" if rounding == reason else f": {rounding}"
+    )
 
 
 def _as_rounding_does(
@@ -135,8 +142,7 @@ def _as_rounding_does(
         if alike is None or not 0 < one.beyond <= OWN * alike.beyond or one.relative > OWN * alike.relative:
             yield one
             continue
-        figures = {"reason": one.reason, "rounding": alike.reason}
-        left.setdefault(one.output, finding(AS_BY_ROUNDING, one.output, **figures))
+        left.setdefault(one.output, _as_by_rounding(one.output, one.reason, alike.reason))
         yield replace(one, agrees=True, reason="")
 
 
