@@ -149,7 +149,10 @@ def _expansion_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -
     if opset < op.expansion_opset:
         later = f"opset {op.expansion_opset} or later"
         raise ExpansionError(
-            f"opset {opset} is older than {op.expansion_opset}", later, f"export the model with {later}"
+            f"opset {opset} is older than {op.expansion_opset}",
+            later,
+            f"export the model with {later}, or compute the operator's nodes by a function of yours: --reference "
+            f"{op.name}=MODULE:FUNCTION",
         )
     present = [(port, value) for port, value in zip(op.inputs, node.input, strict=False) if value]
     dtype = next(

@@ -74,12 +74,17 @@ class UserFunction:
         theirs = [frame for frame in frames if frame.filename != __file__]
         place = f", {theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else ""
         mistaken = isinstance(error, TypeError) and not theirs
+        said = str(error).partition("\n")[0]
+        arrays = (
+            "" if self._wants_tensors() else ", which gets numpy arrays: PyTorch tensors with a parameter "
+        )
+        fix = "correct the function" + (arrays and f"{arrays}that is annotated torch.Tensor")
         return Problem(
-            f"{self.name} failed: {type(error).__name__}: {error}",
+            f"{self.name} failed: {type(error).__name__}: {said}",
             f"{self.flag} {self.name}{place}, {what}",
             "a function that takes the inputs in their order"
             + (", and the node's attributes as keywords" if mistaken else ", and returns the outputs"),
-            "correct its parameters" if mistaken else "correct the function",
+            "correct its parameters" if mistaken else fix,
         )
 
 

@@ -90,6 +90,16 @@ def test_mistakes_in_a_function_are_messages(
     assert what in problem.what and where in problem.where and problem.expected and problem.fix
 
 
+def test_a_function_of_tensors_that_gets_arrays_is_told_how_to_get_tensors(tmp_path: Path) -> None:
+    with (
+        calling(references_of({"Scale": lambda x, by=None, **k: x.relu()}).nodes),
+        pytest.raises(UsageError) as error,
+    ):
+        run(chain(tmp_path), {"x": X})
+    (problem,) = error.value.problems
+    assert "has no attribute 'relu'" in problem.what and "annotated torch.Tensor" in problem.fix
+
+
 def test_a_node_in_a_branch_is_no_functions_business(tmp_path: Path) -> None:
     text = """(float[2, 3] x, bool c) => (float[2, 3] y) {
         [if] y = If (c) <then_branch = t () => (float[2, 3] t) { [s] t = them.Scale (x) },
