@@ -295,8 +295,9 @@ def _parameters(module: Any) -> Sequence[inspect.Parameter]:
 def starred_shapes(module: Any, count: int, shapes: Any) -> Any:
     """dynamic_shapes as torch.export takes them: those of forward's *args in one tuple, which may be given one by one.
 
-    count: of positional arguments.
+    A dimension may be a name, as torch.onnx.export takes it. count: of positional arguments.
     """
+    shapes = _with_dims(shapes, {})
     star, first = star_name(module), len(parameter_names(module))
     if not star or shapes is None:
         return shapes
@@ -307,6 +308,14 @@ def starred_shapes(module: Any, count: int, shapes: Any) -> Any:
     if isinstance(last, (tuple, list)) and len(last) == count - first and all(map(_is_of_tensors, last)):
         return (*shapes[:first], tuple(last))
     return (*shapes[:first], tuple(shapes[first:])) if len(shapes) == count else shapes
+
+
+def _with_dims(shapes: Any, dims: dict[str, Any]) -> Any:
+    if isinstance(shapes, str):
+        return dims.setdefault(shapes, torch.export.Dim(shapes))
+    if isinstance(shapes, Mapping):
+        return {name: _with_dims(one, dims) for name, one in shapes.items()}
+    return type(shapes)(_with_dims(one, dims) for one in shapes) if type(shapes) in (list, tuple) else shapes
 
 
 def _is_of_tensors(shape: Any) -> bool:

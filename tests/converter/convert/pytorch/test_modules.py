@@ -185,6 +185,14 @@ def test_a_dimension_without_an_end_needs_one(tmp_path: Path) -> None:
     assert trtsmith.convert(nn.ReLU(), (torch.rand(4, 3),), **asked).passed
 
 
+def test_a_dimension_may_be_a_name(tmp_path: Path) -> None:
+    shapes = {"input": [(1, 3), (4, 3), (8, 3)]}
+    done = trtsmith.convert(
+        nn.ReLU(), (torch.rand(4, 3),), dynamic_shapes={"input": {0: "batch"}}, shapes=shapes, verify=None
+    )
+    assert [tensor.shape for tensor in done.built.inputs] == [(-1, 3)]
+
+
 def test_the_module_is_left_as_it_was(tmp_path: Path) -> None:
     module = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), nn.Identity())
     module[2].eval()
