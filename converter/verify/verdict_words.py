@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isinf
 from shlex import quote
 
 from trtsmith.converter.verify.compare import Comparison
@@ -100,6 +101,9 @@ _OTHER_INPUTS: Mapping[str, str] = {
 }
 """By kind, which inputs would do."""
 
+HALF_MOST = 65504.0
+"""The largest number of float16."""
+
 _MOST_SAID = 3
 """Comparisons that disagree, and inputs, that a sentence names."""
 
@@ -181,6 +185,8 @@ def _advised(told: Told) -> Iterator[str]:
 def _of_disagreement(told: Told) -> Iterator[str]:
     """What could be done where an output disagrees. Graphs in 8 bits cannot be searched: layers are kept in float32."""
     kinds = {one.kind: one for one in told.findings}
+    if beyond := [c for c in told.comparisons if not c.agrees and _overflows(c)]:
+        yield f"float16 ends at 65504: leave --io-precision out, or use --precision bf16 for {beyond[0].output!r}"
     if "original differs" in kinds:
         yield _FIXES["original differs"]
     if "moved by inputs" in kinds:
@@ -189,7 +195,14 @@ def _of_disagreement(told: Told) -> Iterator[str]:
         yield told.cost.advice()
     elif "cost unknown" not in kinds:
         reduced = f" --precision {kinds['reduced'].figures['type']}" if "reduced" in kinds else ""
-        yield f"trtsmith locate MODEL{' ENGINE' if told.engine_run else reduced} finds the faulty node"
+        where = " on a machine with a GPU" if reduced and not told.engine_run else ""
+        yield f"trtsmith locate MODEL{' ENGINE' if told.engine_run else reduced} finds the faulty node{where}"
+
+
+def _overflows(c: Comparison) -> bool:
+    """Whether the output is infinite where the expected number is beyond float16."""
+    pair = (c.actual, c.expected)
+    return None not in pair and isinf(c.actual or 0.0) and HALF_MOST < abs(c.expected or 0.0) < inf
 
 
 def _about_left(told: Told) -> str:

@@ -169,3 +169,16 @@ def test_a_graph_with_plugins_that_nobody_named_is_written_in_the_precision(tmp_
     assert ran.code == 0 and "TensorRT will refuse the graph" in ran.err
     types = {tensor.data_type for tensor in onnx.load(tmp_path / "r.onnx").graph.initializer}
     assert types == {onnx.TensorProto.FLOAT16}
+
+
+def test_an_output_beyond_float16_is_told_so_and_either_advice_helps(tmp_path: Path, cli: Cli) -> None:
+    text = "(float[2, 8] x) => (float[2, 8] y) <float k = {2e5}> { y = Mul (x, k) }"
+    words = ["convert -q", written(tmp_path / "big.onnx", text), "-o", tmp_path / "e.plan", "--force"]
+    wrong = cli(*words, "--precision", "fp16", "--io-precision")
+    assert wrong.code == 3
+    assert (
+        "\nnext: float16 ends at 65504: leave --io-precision out, or use --precision bf16 for 'y'\n"
+        in wrong.out
+    )
+    assert cli(*words, "--precision", "fp16").code == 0
+    assert cli(*words, "--precision", "bf16", "--io-precision").code == 0
