@@ -73,11 +73,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     done = report_files.conversion(
         WrittenFiles.of_command(options, console.progress, console.say), asked, converted
     )
-    console.result(_summary(asked.model, options.output, done))
+    console.result(_summary(asked.model, options.output, done, every_node=options.verbose))
     return EXIT_OK if done.verdict is None else done.verdict.exit_code
 
 
-def _summary(model: object, engine: Path, done: Conversion) -> str:
+def _summary(model: object, engine: Path, done: Conversion, *, every_node: bool) -> str:
     routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
     targets = ", ".join(done.built.targets)
     size = f"{done.built.size / 2**20:.1f} MiB"
@@ -91,7 +91,7 @@ def _summary(model: object, engine: Path, done: Conversion) -> str:
         there = f"on {targets}, in that folder: python3 build_here.py"
         lines[:-1] = [f"folder:   {engine} (no engine yet)", f"build:    {there}"]
     if done.rewritten.precision is not None:
-        lines += precision_lines(done.rewritten, every_node=False)
+        lines += precision_lines(done.rewritten, every_node=every_node)
     lines.append(
         render_verdict(done.verdict, model, engine)
         if done.verdict is not None

@@ -39,6 +39,11 @@ def test_convert_builds_reports_and_proves(
     assert [t["dtype"] for t in (*manifest["inputs"], *manifest["outputs"])] == ["float32", "float32"]
 
 
+def test_verbose_lists_the_nodes_that_stay_in_float32(model: Path, tmp_path: Path, cli: Cli) -> None:
+    ran = cli("convert -v", model, "-o", tmp_path / "m.plan", "--precision", "fp16", "--shapes", "x=2x8")
+    assert ran.code == 0 and "soft (Softmax): its result grows exponentially" in ran.out
+
+
 def test_a_network_that_overflows_is_not_said_to_be_in_float16(tmp_path: Path, cli: Cli) -> None:
     """One warning names the value; the flag that it offers reaches both products."""
     text = "(float[1,8] x) => (float[1,8] y) { [first] h = MatMul (x, w) [last] y = MatMul (h, v) }"
