@@ -77,6 +77,9 @@ def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], wh
             raise UsageError(
                 "the output is the model itself", where, "another file", "name another file with -o"
             )
+    if engine.suffix == ".onnx":  # the model, and the engine's name in its place
+        what, fix = "the output has the name of a model", f"-o {engine.with_suffix('.plan')}"
+        raise UsageError(what, where, "an engine's file name; the model's stands without a flag", fix)
 
 
 def manifest_path(engine: Path) -> Path:

@@ -123,6 +123,7 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx -o folder", "the output is a folder"),
         ("convert relu.onnx -o none/o.plan", "mkdir -p none"),
         ("convert relu.onnx -o relu.onnx", "the output is the model itself"),
+        ("convert relu.onnx -o other.onnx", "-o other.plan"),
         ("convert relu.onnx -o /proc/o.plan", "cannot be written"),
         (f"convert relu.onnx -o {'a' * 300}", "File name too long"),
         ("convert inverse.onnx -o libtrtsmith_plugins.so", "two of the files"),
