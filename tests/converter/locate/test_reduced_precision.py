@@ -102,7 +102,7 @@ def engine(folder: Path, request: PrecisionRequest, feeds: Any = None, **changes
     manifest_path(plan).write_text(json.dumps(manifest | changes))
     np.savez(folder / "in.npz", **x())
     onnx.save(reduced.model.proto, folder / "m.reduced.onnx")
-    return LocateOptions(folder / "m.onnx", plan, folder / "in.npz")
+    return LocateOptions(folder / "m.onnx", plan, inputs=folder / "in.npz")
 
 
 class Engines(FakeTensorRT):
@@ -156,10 +156,14 @@ def test_an_engine_in_reduced_precision_is_searched(
 def test_without_an_engine_the_precision_is_the_user_s(tmp_path: Path) -> None:
     network(tmp_path / "m.onnx")
     np.savez(tmp_path / "in.npz", **x())
-    asked = LocateOptions(tmp_path / "m.onnx", None, tmp_path / "in.npz", precision=PrecisionRequest("fp16"))
+    asked = LocateOptions(
+        tmp_path / "m.onnx", None, inputs=tmp_path / "in.npz", precision=PrecisionRequest("fp16")
+    )
     with prepared(asked, FakeTensorRT().run) as ready:
         assert made_in(ready.reduced.model)["second"] == onnx.TensorProto.FLOAT16
-    with prepared(LocateOptions(tmp_path / "m.onnx", None, tmp_path / "in.npz"), FakeTensorRT().run) as ready:
+    with prepared(
+        LocateOptions(tmp_path / "m.onnx", None, inputs=tmp_path / "in.npz"), FakeTensorRT().run
+    ) as ready:
         assert ready.reduced is ready.rewritten
 
 
