@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 SECONDS = Path(__file__).with_name("slow_tests.json")
-"""Of `make test-all ARGS=--record` on two idle cores: seconds of each test that is slow, by its id."""
+"""Of `make test-all ARGS=--record` on two cores: seconds of each test that is slow, by its id."""
 
 SLOW_S = 2.0
 
