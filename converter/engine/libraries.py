@@ -17,7 +17,7 @@ FOLDER = SOURCES / "converter" / "lib"
 
 
 def folder_for_driver(folder: Path, cuda: Callable[[], int] = driver_cuda) -> Path:
-    """Where the libraries are for the driver, whose CUDA `cuda` gives, as 12060; 0 if there is none.
+    """The folder of libraries for the driver's CUDA version, such as 12060; 0 without a driver.
 
     A static runtime needs a driver of its own CUDA or newer. Wheels for aarch64 have libraries for CUDA 12, too: that is
     what JetPack 6 has.
@@ -52,7 +52,7 @@ def plugin_library_v2() -> Path:
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    """What one of our plugin libraries says of itself: interface, cuda_architectures, operators. Loads it."""
+    """The manifest of a trtsmith plugin library: interface, cuda_architectures, operators. Loads the library."""
     entry = ctypes.CDLL(str(path)).trtsmithManifest
     entry.restype = ctypes.c_char_p
     document: dict[str, Any] = json.loads(entry())

@@ -75,7 +75,9 @@ def build(
 
 
 def check_targets(flavour: str, targets: Sequence[str]) -> None:
-    """UsageError for a TensorRT that is not there, or that cannot build for the targets: what `build` would say at last."""
+    """Checks early what `build` would find: raises UsageError if this TensorRT is missing or cannot build for the
+    targets.
+    """
     name = choose_flavour(flavour, find_gpu())
     with contextlib.suppress(ChildDied):  # the build will say how
         run_child(_TARGET_WORKER, json.dumps([name, list(targets)]), name, timeout_s=_TARGETS_S)
@@ -83,7 +85,7 @@ def check_targets(flavour: str, targets: Sequence[str]) -> None:
 
 @cache
 def parser_imports(flavour: str, op_type: str) -> bool:
-    """Whether the installed TensorRT's ONNX parser imports an operator of that name, where our table is of another one.
+    """Whether the installed TensorRT's ONNX parser imports the operator; asked if its version is not in the table.
 
     False where that TensorRT is not installed, or dies.
     """
@@ -97,7 +99,7 @@ def parser_imports(flavour: str, op_type: str) -> bool:
 
 
 def is_of_the_model(death: ChildDied) -> bool:
-    """Whether the graph can be why the process ended: not while libraries were loaded, and not for want of memory."""
+    """Whether the graph may have ended the process: not while libraries load, and not for lack of memory."""
     return death.phase in GRAPH_PHASES and (death.timed_out or death.code != -signal.SIGKILL)
 
 

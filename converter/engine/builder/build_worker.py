@@ -45,7 +45,7 @@ _LOADED: list[Path] = []
 
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """Build what the request asks for; the BuildResult as JSON has it."""
+    """Builds the requested engine. Returns the BuildResult as JSON."""
     request = BuildRequest.from_json(request_json)
     messages = Messages(log_path, request.verbose, events)
     try:
@@ -55,7 +55,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def has_plugins() -> bool:
-    """Whether a library was loaded into this process. TensorRT's registry keeps it, for requests that do not name it too."""
+    """Whether a plugin library was loaded into this process: TensorRT's registry keeps it for later requests."""
     return bool(_LOADED)
 
 
@@ -237,7 +237,7 @@ def _build_problems(flavour: Flavour, request: BuildRequest, messages: Messages)
 
 
 def write_engine(path: Path, data: Any) -> int:
-    """Write and sync a new file; a half-written one is removed. The parent gives it its final name."""
+    """Writes and syncs a new file, which the parent renames. A half-written file is removed."""
     view = memoryview(data).cast("B")
     try:
         with open(path, "xb") as file:

@@ -63,7 +63,7 @@ def _pools(given: object) -> dict[str, int]:
 
 
 def in_mebibytes(text: str) -> str:
-    """Pools as trtexec's flag has them, with the unit that it adds to a number alone."""
+    """Memory pools as trtexec's flag gives them: a number without a unit is in MiB."""
     return re.sub(r"(:[\d.]+)(?=,|$)", r"\1M", text)
 
 
@@ -299,7 +299,7 @@ DEPLOYED = Group("deployment", tuple(option.declared() for option in SETTABLE.va
 
 
 def settings_of(given: object) -> dict[str, Any]:
-    """The settings that are given, checked. given: has an attribute for each. UsageError with all that are wrong."""
+    """The checked settings. given: has an attribute for each. Raises UsageError with all wrong ones."""
     settings: dict[str, Any] = {}
     problems: list[Problem] = []
     for name, option in SETTABLE.items():
@@ -318,7 +318,7 @@ def settings_of(given: object) -> dict[str, Any]:
 
 
 def check_settings(flavour: str, settings: Mapping[str, Any], has_gpu: bool) -> None:
-    """UsageError with every setting that this flavour refuses."""
+    """Raises UsageError with every setting that this flavour refuses."""
     if flavour != "tensorrt_rtx":
         return
     problems = []
@@ -336,7 +336,7 @@ def check_settings(flavour: str, settings: Mapping[str, Any], has_gpu: bool) -> 
 
 
 def apply_settings(flavour: Flavour, builder: Any, config: Any, settings: Mapping[str, Any]) -> None:
-    """Ask the builder for the settings, in trtexec's order. UsageError for one that this machine cannot have."""
+    """Applies the settings to the builder, in trtexec's order. Raises UsageError for unsupported ones."""
     trt: Any = flavour.module
     for name, option in SETTABLE.items():
         if name in settings and option.ask is not None:

@@ -294,7 +294,7 @@ _LONGEST = 6000
 
 
 def find_explanation(message: str, code: str = "", *, rtx: bool = False) -> Explanation | None:
-    """The first row of the table whose fragments all occur in the message; else that of the parser's code.
+    """The first row whose fragments all occur in the message; else the row of the parser's error code.
 
     rtx: whether TensorRT-RTX said it, which builds without a GPU.
     """
@@ -336,7 +336,7 @@ SAYS = "TensorRT says: "
 
 
 def one_line(message: str, longest: int = _LONGEST) -> str:
-    """The whole message; of a very long one the beginning, and the end, where the reason is."""
+    """The message on one line; a very long one keeps its start and its end, where the reason is."""
     text = " ".join(message.split())
     if len(text) <= longest:
         return text

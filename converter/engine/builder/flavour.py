@@ -52,7 +52,7 @@ _DTYPE_NAMES = {
 
 @dataclass(frozen=True)
 class InstalledFlavour:
-    """A TensorRT that Python can find. version is "" where no distribution says it."""
+    """An installed TensorRT. version: "" if no distribution tells it."""
 
     name: str
     version: str
@@ -62,7 +62,7 @@ class InstalledFlavour:
 
 @dataclass(frozen=True)
 class Flavour:
-    """A TensorRT that is imported.
+    """An imported TensorRT.
 
     name:            "tensorrt" or "tensorrt_rtx".
     version:         such as (10, 16, 1, 11).
@@ -98,7 +98,7 @@ class Flavour:
 
 
 def parser_library(maps: Path = Path("/proc/self/maps")) -> Path | None:
-    """The ONNX parser of TensorRT-RTX that this process has loaded, where the system says so, as Linux does."""
+    """The loaded ONNX parser library of TensorRT-RTX, on systems that list it, such as Linux."""
     try:
         files = {
             line.split(maxsplit=5)[-1] for line in maps.read_text().splitlines() if "onnxparser_rtx" in line
@@ -109,7 +109,7 @@ def parser_library(maps: Path = Path("/proc/self/maps")) -> Path | None:
 
 
 def any_tensorrt() -> str:
-    """What to do where there is none. TensorRT-RTX has no wheels for aarch64."""
+    """The advice without any TensorRT. TensorRT-RTX has no wheels for aarch64."""
     if platform.machine() == "aarch64":
         return f"JetPack brings it on a Jetson; elsewhere: {PIP['tensorrt']}"
     return f"{PIP['tensorrt_rtx']}; it needs no GPU to build"
@@ -156,7 +156,7 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
 
 
 def preferred(installed: Collection[str], prefer: str, has_gpu: bool) -> str | None:
-    """What `choose_flavour` picks of those that are installed on some machine; None where the one asked for is not."""
+    """The flavour that `choose_flavour` picks from those of another machine; None if the requested one is missing."""
     wanted = (prefer,) if prefer != "auto" else FLAVOURS if has_gpu else FLAVOURS[::-1]
     return next((name for name in wanted if name in installed), None)
 
@@ -172,7 +172,7 @@ def _check_name(prefer: str) -> None:
 
 
 def expected_target(prefer: str = "auto") -> Target:
-    """The TensorRT that a graph is to be written for: the one named, or the one that `choose_flavour` would load.
+    """The TensorRT to write a graph for: the named one, or the one that `choose_flavour` would load.
 
     Where none is installed it is "tensorrt": its graph has fewer plugins. Its version is that of what is installed, and
     unknown where that is another one. UsageError for a name that is none.

@@ -27,7 +27,7 @@ def names_node(line: str) -> bool:
 
 
 def says_nothing(line: str) -> bool:
-    """Whether a line, with its severity, is of the banner that the parser prints for every model."""
+    """Whether a log line is part of the banner that the parser prints for every model."""
     return bool(_BANNER.match(line)) or not line.partition(":")[2].strip()
 
 
@@ -52,7 +52,7 @@ def describe_node(text: str) -> str:
 
 
 def tail(log: str, lines: int = 12) -> str:
-    """The last lines of a log that say something, indented for a message."""
+    """The last informative lines of a log, indented for a message."""
     hidden = (_BANNER, *NODE_LINES)
     kept = [line for line in log.splitlines() if line.strip() and not any(p.search(line) for p in hidden)]
     return "\n".join(f"    {line[:300]}" for line in kept[-lines:])

@@ -17,7 +17,7 @@ from trtsmith.converter.engine.child.events import Events
 
 
 class Messages:
-    """What TensorRT logs: every message to the log; errors and warnings kept for the report.
+    """Receives TensorRT's messages: logs all of them, and keeps errors and warnings for the report.
 
     verbose: whether the user is shown them, but for TensorRT's own verbose ones: those are some 20 lines a node, of what the
     parser and the optimizer do with each, and are for the log.
@@ -47,15 +47,15 @@ class Messages:
         os.write(self._descriptor, text.encode(errors="replace"))
 
     def flush(self) -> None:
-        """A step has ended: say how many messages of it were not shown, since others like them were."""
+        """At the end of a step, tells how many similar messages were not shown."""
         self._shown.flush()
 
     def warnings(self) -> tuple[str, ...]:
-        """The warnings so far in our words."""
+        """The warnings so far, in trtsmith's words."""
         return self._warnings.sentences()
 
     def close(self) -> None:
-        """Nothing may be logged after this."""
+        """Closes the log."""
         os.close(self._descriptor)
 
     def take_errors(self) -> list[str]:
@@ -65,7 +65,7 @@ class Messages:
 
 
 class Listener(Protocol):
-    """What keeps what TensorRT logs."""
+    """Receives TensorRT's messages."""
 
     def add(self, severity: str, message: str) -> None: ...
 

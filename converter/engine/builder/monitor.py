@@ -31,7 +31,7 @@ class _BuildPhase:
 
 
 class BuildShare:
-    """How much of a build is done, from what TensorRT says of its phases; it may say so from several threads.
+    """Progress of a build, computed from TensorRT's phases, which may be reported from several threads.
 
     A phase counts for its step of the phase around it. The share never falls: a phase that ends before the step that it
     is of is complete counts on.
@@ -64,7 +64,7 @@ class BuildShare:
         return self._share
 
     def part(self) -> str:
-        """The phase in hand: the innermost of those that a person can follow; "" before the first."""
+        """The current phase: the innermost that is slow enough to read; "" before the first."""
         names = [phase.name for phase in self._phases if phase.depth <= _DEEPEST]
         return names[-1] if names else ""
 
@@ -79,7 +79,7 @@ class BuildShare:
 
 
 class PhaseLines:
-    """The same as lines: a phase is named once, and of the steps there is a line every two seconds at most."""
+    """Progress as lines: each phase is named once, and steps at most every two seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -113,7 +113,7 @@ class PhaseLines:
 
 
 class BuildMonitor:
-    """What TensorRT calls, from whichever thread, while it builds."""
+    """TensorRT's progress monitor, called from any thread during a build."""
 
     def __init__(self, events: Events, clock: Callable[[], float] = time.monotonic) -> None:
         self._events, self._clock = events, clock

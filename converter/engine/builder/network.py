@@ -14,7 +14,7 @@ from trtsmith.importers.problem import Problem
 
 
 def check_network(network: Any, onnx_path: Path) -> list[Problem]:
-    """What the parser lets through and must not: it takes an empty or random file for an empty model."""
+    """Checks what the parser misses: it accepts an empty or random file as an empty model."""
     if network.num_outputs == 0:
         return [
             Problem(
@@ -40,7 +40,7 @@ def check_network(network: Any, onnx_path: Path) -> list[Problem]:
 
 
 def profile_problems(network: Any, sizes: Mapping[str, Profile]) -> list[Problem]:
-    """All that is wrong with the sizes of one optimization profile, for all inputs at once."""
+    """All problems of one optimization profile's sizes, for all inputs at once."""
     inputs = {tensor.name: tensor for tensor in _inputs(network)}
     problems = [
         Problem(
@@ -62,7 +62,7 @@ def profile_problems(network: Any, sizes: Mapping[str, Profile]) -> list[Problem
 
 
 def set_profile(profile: Any, network: Any, sizes: Mapping[str, Profile]) -> None:
-    """Put the sizes into an optimization profile; they have passed `profile_problems`."""
+    """Sets the sizes of an optimization profile, which have passed `profile_problems`."""
     for tensor in _inputs(network):
         given = sizes.get(tensor.name)
         if given is None:

@@ -114,7 +114,7 @@ def create_all(
     errors: Callable[[], Sequence[str]],
     announce: Callable[[str], None],
 ) -> list[Problem]:
-    """Create every plugin once, as the parser will, and throw it away. Gives all that went wrong.
+    """Creates every plugin once, as the parser will, and discards it. Returns all problems.
 
     announce is told each node first: a creator that ends the process must not do so namelessly.
     """

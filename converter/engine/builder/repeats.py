@@ -24,7 +24,7 @@ class _RepeatedMessage:
 
 
 class Repeats:
-    """Call it with each message, from any thread, and `flush` at the end."""
+    """Suppresses repeated messages. Called with each message, from any thread; `flush` ends it."""
 
     def __init__(self, tell: Callable[[str], None], shown: int = SHOWN) -> None:
         self._tell, self._shown = tell, shown
@@ -41,7 +41,7 @@ class Repeats:
                 kind.last = message
 
     def flush(self) -> None:
-        """Tell of the kinds of which there were more, and begin anew."""
+        """Tells how often suppressed kinds occurred, and starts again."""
         with self._lock:
             for kind in self._kinds.values():
                 more = kind.count - self._shown
@@ -53,6 +53,6 @@ class Repeats:
 
 
 def kind_of_message(message: str) -> str:
-    """The message without what differs from node to node: names in quotes or with a slash or a digit, and lists."""
+    """The message without parts that differ by node: quoted names, names with a slash or digit, and lists."""
     without = _NAME.sub("§", _QUOTED.sub("§", message))
     return _LISTED.sub("§", without)

@@ -93,7 +93,7 @@ def build_and_compare() -> int:
 
 
 def compare(folder: Path, entries: list[dict[str, Any]]) -> int:
-    """Tells of every output whether it agrees; the exit code."""
+    """Prints for each output whether it agrees. Returns the exit code."""
     found = read_outputs((folder / "outputs.json").read_bytes().decode(errors="backslashreplace"))
     expected, bounds = arrays_of(folder / "expected.npz"), arrays_of(folder / "bounds.npz")
     disagrees = unknown = False
@@ -149,7 +149,7 @@ def difference(
 
 
 def read_outputs(text: str) -> dict[str, Output]:
-    """By name (shape, values) of what --exportOutput wrote: it prints nan and inf, which JSON has not.
+    """Reads --exportOutput's file: (shape, values) by name. It may contain nan and inf, which JSON lacks.
 
     Names are printed as they are: control characters in them are no valid JSON either.
     """
@@ -169,7 +169,7 @@ def arrays_of(path: Path) -> dict[str, np.ndarray]:
 
 
 def library_for_driver(folder: Path) -> Path | None:
-    """The plugin library for the driver's CUDA; None where the engine needs none."""
+    """The plugin library for the driver's CUDA version; None if the engine needs none."""
     version = ctypes.c_int(13000)
     with contextlib.suppress(OSError):  # without a driver trtexec will say so
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -179,7 +179,7 @@ def library_for_driver(folder: Path) -> Path | None:
 
 
 def run(words: list[str], folder: str | Path) -> str | None:
-    """What trtexec said; None, and all of it is shown, where it failed."""
+    """trtexec's output; if it failed, prints the output and returns None."""
     done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = done.stdout.decode(errors="backslashreplace")
     if done.returncode:

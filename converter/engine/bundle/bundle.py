@@ -20,7 +20,7 @@ from trtsmith.converter.base.process.folder_lock import folder_lock
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files that were written. warnings: what the user should know of that, one sentence each."""
+    """The written files. warnings: one sentence each."""
 
     engine: Path
     libraries: tuple[Path, ...]
@@ -88,7 +88,7 @@ def manifest_path(engine: Path) -> Path:
 
 
 def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: Mapping[str, Any]) -> Bundle:
-    """Move the built engine into place, with copies of the plugin libraries and a manifest beside it.
+    """Moves the built engine into place, and writes the plugin libraries and the manifest beside it.
 
     Everything is written under temporary names first, and takes its name while the folder is locked: of two that write one
     engine, the files of one are there. A failure leaves what was there as it was. UsageError when the disk refuses.

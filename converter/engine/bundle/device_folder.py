@@ -45,7 +45,7 @@ _IN_WHEEL = re.compile(r"trtsmith/converter/lib/(?:(cuda12)/)?(libtrtsmith_plugi
 
 
 def check_folder(folder: Path) -> None:
-    """UsageError if the folder cannot be made: found out before any work is done."""
+    """Checks before any work that the folder can be made. Raises UsageError."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         what, fix = f"{folder} exists already", "name another with -o, or remove it"
         raise UsageError(what, f"-o {folder}", "a new or empty folder", fix)
@@ -55,7 +55,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_names(graph: onnx.GraphProto) -> None:
-    """UsageError for inputs and outputs whose names trtexec would take for something else: another file to load, say."""
+    """Checks input and output names. Raises UsageError for names that trtexec would misread, such as a file to load."""
     problems = [
         Problem(
             f"the {kind} {value.name!r} has a name that trtexec cannot read or write",
@@ -72,7 +72,7 @@ def check_names(graph: onnx.GraphProto) -> None:
 
 
 def device_libraries(device: str, wheel: Path | None, others: Sequence[Path] = ()) -> dict[str, bytes]:
-    """Our plugin libraries with kernels for the device, by their place in the folder.
+    """trtsmith's plugin libraries for the device, by their place in the folder.
 
     wheel: of trtsmith for aarch64; None: what this installation has. others: libraries that the engine needs, too.
     UsageError where there is none of ours, and for others, which are of this machine.
@@ -118,7 +118,7 @@ def _installed() -> Iterator[tuple[str, bytes]]:
 
 
 def not_built(model: Model, request: BuildRequest) -> BuildResult:
-    """What is known of an engine that the device builds of the graph."""
+    """Describes the engine that the device will build from the graph."""
     graph = model.proto.graph
     held = {tensor.name for tensor in graph.initializer}
     return BuildResult(

@@ -17,7 +17,7 @@ _LEFT = "--force replaces it; -o with another name leaves it as it is"
 
 @dataclass(frozen=True)
 class EarlierEngine:
-    """What a manifest says of its engine. model, fingerprint: what it was made of. files: those that belong together."""
+    """An engine described by its manifest. model, fingerprint: its source. files: those that belong together."""
 
     model: str
     fingerprint: str
@@ -25,7 +25,7 @@ class EarlierEngine:
 
 
 def earlier_engine(engine: Path) -> EarlierEngine | None:
-    """The engine that is there, by the manifest beside it; None without one. UsageError where it cannot be read."""
+    """The existing engine, by its manifest; None without one. Raises UsageError if it is unreadable."""
     return read_manifest(engine, _earlier)
 
 
@@ -36,7 +36,7 @@ def _earlier(document: Mapping[str, Any]) -> EarlierEngine:
 
 
 def check_replaced(engine: Path, model: str, libraries: Sequence[Path] = ()) -> None:
-    """UsageError if an engine of the model would replace anything but its own earlier files. model: its file's name."""
+    """Raises UsageError if an engine would replace other files than its own earlier ones. model: its file's name."""
     manifest = manifest_path(engine)
     try:
         before = earlier_engine(engine)

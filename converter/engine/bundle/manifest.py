@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def read_manifest(engine: Path, parse: Callable[[Mapping[str, Any]], T]) -> T | None:
-    """What `parse` makes of the manifest beside the engine; None where there is none.
+    """Parses the manifest beside the engine with `parse`; None without one.
 
     UsageError for one that cannot be read, or in which `parse` does not find what it looks for.
     """
@@ -44,7 +44,7 @@ def read_manifest(engine: Path, parse: Callable[[Mapping[str, Any]], T]) -> T | 
 
 
 def read_document(path: Path) -> Mapping[str, Any]:
-    """The JSON object of a file. OSError, ValueError or TypeError for what is none."""
+    """The JSON object in a file. Raises OSError, ValueError or TypeError."""
     if path.exists() and not path.is_file():
         raise ValueError("it is no file")
     with path.open("rb") as stream:

@@ -45,7 +45,7 @@ class FrozenInput:
 
 @dataclass(frozen=True)
 class PrecisionSummary:
-    """What the precision pass says that it did. kept: nodes that stay in float32; reduced: how many are in the type.
+    """The precision pass's result. kept: nodes that stay in float32; reduced: how many are in the type.
 
     own: the model had the precision itself, and nothing was changed. float16_sums: whether the engine sums products of
     float16 in float16.
@@ -89,7 +89,7 @@ def origin_facts(model: Model, frozen: Mapping[str, np.ndarray], name: str) -> d
 
 
 def origin_of(engine: Path) -> EngineOrigin:
-    """What the manifest beside the engine says; nothing without one. UsageError for one that cannot be read."""
+    """The origin from the manifest beside the engine; defaults without one. Raises UsageError if it is unreadable."""
     return read_manifest(engine, _origin) or EngineOrigin()
 
 

@@ -30,7 +30,7 @@ from trtsmith.importers.problem import Problem
 
 @dataclass(frozen=True)
 class Manifest:
-    """The parts of a manifest that running an engine needs.
+    """The parts of a manifest needed to run the engine.
 
     files:  "sha256:..." by file name, the engine's too. digest: the engine's own.
     stripped: whether its weights were left out.
@@ -176,7 +176,7 @@ def _libraries(manifest: Manifest, engine: Path, given: tuple[Path, ...]) -> tup
 
 @dataclass(frozen=True)
 class EngineDescription:
-    """What a manifest says of its engine. profiles: how many there are."""
+    """A manifest's description of its engine. profiles: their number."""
 
     made: Manifest
     inputs: tuple[TensorSpec, ...]

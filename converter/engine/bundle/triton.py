@@ -31,7 +31,7 @@ from trtsmith.importers.problem import Problem
 
 @dataclass(frozen=True)
 class TritonModel:
-    """What was written. command: how to start the server. batch: the largest batch, 0 where requests are not joined."""
+    """The written model. command: starts the server. batch: the largest batch, 0 if requests are not joined."""
 
     folder: Path
     engine: Path
@@ -41,7 +41,7 @@ class TritonModel:
 
 
 def write_model(engine: Path, options: TritonOptions) -> TritonModel:
-    """Put an engine that `convert` wrote into a model repository; whole or not at all.
+    """Puts an engine of `convert` into a model repository, whole or not at all.
 
     UsageError if it has no manifest, or is not the one that the manifest describes. An engine of TensorRT must have its
     plugins embedded: Triton opens plugin libraries with dlopen, and that registers nothing of a library that is made for

@@ -56,7 +56,7 @@ class Facts:
 
     @property
     def in_python(self) -> bool:
-        """Whether Triton's Python backend runs it: its TensorRT backend runs no engine of TensorRT-RTX."""
+        """Whether Triton's Python backend must run it: its TensorRT backend cannot run TensorRT-RTX engines."""
         return self.made.flavour != "tensorrt"
 
     @property
@@ -109,7 +109,7 @@ def read_facts(engine: Path) -> Facts:
 
 
 def largest_batch(facts: Facts, options: TritonOptions) -> int:
-    """The largest batch, if requests can be joined along the first dimension of every input and output."""
+    """The largest batch if every input and output has a batch dimension first; else 0."""
     if options.batching is False:
         return 0
     ranges = {_first_range(facts, tensor) for tensor in facts.inputs}

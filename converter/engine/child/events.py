@@ -21,7 +21,7 @@ from trtsmith.importers.problem import Problem
 
 
 class Events:
-    """Writes the events, from any thread. A parent that is gone is not an error here: `alive` says so."""
+    """Writes events, from any thread. A parent that is gone is no error; `alive` tells."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -44,12 +44,12 @@ Payload = dict[str, Any]
 
 
 class NotDone(Exception):  # noqa: N818  nothing went wrong with the request
-    """The time for all requests was up before this one was answered."""
+    """The time limit of all requests ended before this one was answered."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one request: the payload of the worker's `result`, or the error that stands in its place.
+    """The result of one request: the payload of the worker's `result`, or an error.
 
     said: what the worker and its libraries printed meanwhile.
     """
@@ -187,7 +187,7 @@ class _Worker:
 
 
 class Pool:
-    """Workers of one module. Use it in a with statement: at its end every worker is killed, whatever it does.
+    """A pool of workers of one module, as a context manager that kills all workers at the end.
 
     size:        workers at a time, started when there is something for them to do.
     flavour:     the TensorRT that they import, which decides their environment.
@@ -295,7 +295,7 @@ class Pool:
         end: float | None = None,
         on_event: Callable[[Key, Mapping[str, Any]], None] | None = None,
     ) -> Iterator[tuple[Key, Outcome]]:
-        """What comes of each (key, request), as it comes. Whoever reads may append to `pending` meanwhile.
+        """Yields the outcome of each (key, request) as it finishes. `pending` may grow meanwhile.
 
         timeout_s: for one request, from when a worker that is ready has it. end: on time.monotonic(); what is not
         answered then is NotDone. on_event: gets every other event of a worker, with the key of its request.

@@ -34,11 +34,11 @@ _REFUSED = (
 
 
 class ForbiddenError(RuntimeError):
-    """Something was tried that a model never needs."""
+    """The process tried something that a model never needs."""
 
 
 def lock_down() -> None:
-    """From here on, in this process, the events above raise ForbiddenError."""
+    """Makes the audit events above raise ForbiddenError in this process from now on."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event.startswith(_REFUSED):

@@ -24,7 +24,7 @@ _NO_PROFILES: tuple[Mapping[str, Profile], ...] = ()
 
 @dataclass(frozen=True, eq=False)
 class WholeGraph:
-    """The model that is cut: its nodes, what is known of its values, and the profiles of its inputs.
+    """The whole model to reduce: its nodes, known values, and the profiles of its inputs.
 
     given: the values that can be inputs, which have the first of their sizes then; None: all whose sizes are known.
     """
@@ -35,7 +35,7 @@ class WholeGraph:
     given: Collection[str] | None = None
 
     def can_be_given(self, name: str) -> bool:
-        """Whether a value can be an input, or a constant that stands for it."""
+        """Whether a value can be replaced by an input or a constant."""
         if self.given is not None:
             return name in self.given
         if name in self.table.repeated or name not in self.sizes.shapes:
@@ -50,7 +50,7 @@ class WholeGraph:
         return name in self.table.varying or int(np.prod(self.sizes.shapes[name][0])) > MOST_SIZES
 
     def passes(self, number: int) -> str | None:
-        """What readers of the node can read in its place: its first input of the same type and sizes. None without one."""
+        """A stand-in for a node's result: its first input of the same type and sizes; None without one."""
         entry = self.table.entries[number]
         names = [name for name in entry.node.output if name]
         if entry.parent is not None or len(names) != 1 or next(subgraphs(entry.node), None) is not None:
@@ -78,7 +78,7 @@ class Cut:
 
 
 def closed(subject: WholeGraph, wanted: Collection[int]) -> frozenset[int]:
-    """These nodes, with those around them, and those that make what cannot be given."""
+    """The nodes with their enclosing nodes, and the producers of values that cannot become inputs."""
     table = subject.table
     passed = {number for number in wanted if number < 0}
     found: set[int] = set(passed)

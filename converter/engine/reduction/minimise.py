@@ -18,7 +18,7 @@ SMALL = 24
 
 
 def size(nodes: Nodes) -> int:
-    """How many nodes there are: those that are passed by are not."""
+    """The number of nodes, without bypassed ones."""
     return sum(number >= 0 for number in nodes)
 
 
@@ -63,7 +63,7 @@ def thinned(
     pass_by: bool = False,
     least: int = 1,
 ) -> Nodes:
-    """Nodes without all parts of them that can be missing; one by one in the end.
+    """The nodes without all parts that the failure does not need; in the end one by one.
 
     least: how many nodes the smallest parts have. candidates: the nodes that may be taken out; None: all. pass_by: lets
     readers of what is taken out read what it read, so that a chain between two nodes that matter becomes short.

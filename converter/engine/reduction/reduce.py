@@ -59,7 +59,7 @@ QUICKEST_LEVEL = 0
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """What is left of a graph that TensorRT does not build.
+    """The reduced graph that TensorRT still does not build.
 
     model:    the nodes that fail, as a model; its weights are in the files of the model that was cut.
     nodes:    their numbers in `subject`. total: how many nodes the graph has.

@@ -48,7 +48,7 @@ Signature = frozenset[tuple[str, ...]]
 
 
 def signature_of(error: BuildRefused | ChildDied) -> Signature:
-    """What the failure is known by: places in TensorRT's sources and the words of its reason, without names and sizes."""
+    """The identity of a failure: places in TensorRT's sources and the reason's words, without names and sizes."""
     if isinstance(error, ChildDied):
         return frozenset({("ended", error.phase, "late" if error.timed_out else error.how)})
     said = (problem.what.partition(SAYS)[2] or problem.what for problem in error.problems)
@@ -64,7 +64,7 @@ def _of_message(message: str) -> tuple[str, ...]:
 
 
 def same(one: Signature, other: Signature) -> bool:
-    """Whether a reason of one is a reason of the other: a smaller graph may have fewer of them."""
+    """Whether two failures share a reason: a smaller graph may have fewer."""
     return not one.isdisjoint(other)
 
 
@@ -112,7 +112,7 @@ class Trials:
         return min(self.end, self.large_end, self._last + max(self.patience_s, PATIENCE * self.slowest_s))
 
     def restart(self, request: BuildRequest) -> None:
-        """Forget what was tried, which was with another request."""
+        """Forgets earlier trials, which were of another request."""
         self.request = request
         self._known.clear()
 

@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class ValueSizes:
-    """What is known of the values of a graph.
+    """Known types, sizes and constants of a graph's values.
 
     types:  with symbolic dimensions, as the graph itself says them.
     shapes: by value, one for each corner; a missing value has an unknown size.
