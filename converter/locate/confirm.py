@@ -24,7 +24,7 @@ MOST_ALONE = 8
 
 @dataclass
 class Confirmation:
-    """Confirms faults of one graph. Engines of their regions alone are built once each, MOST_ALONE for a run."""
+    """Confirms faults of one graph. Engines of single regions are built once each, MOST_ALONE at most in a run."""
 
     graph: SearchedGraph
     _alone: dict[NodeFault, bool | None] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Confirmation:
     def of(
         self, faults: Sequence[NodeFault], marks: Sequence[str], seen: Arrays
     ) -> tuple[list[NodeFault], list[NodeFault]]:
-        """The wrong nodes, and the acquitted ones.
+        """Splits nodes into wrong and acquitted ones.
 
         Wrong are those that what reads their nodes does not disprove, and that are there in an engine of the node alone,
         or without the node's inputs as outputs. Acquitted are others that had been computed wrongly in the run in which
@@ -67,7 +67,7 @@ class Confirmation:
         return told, [self._with_alone(faults[i]) for i, kept in enumerate(found) if kept is None]
 
     def wrong_alone(self, fault: NodeFault) -> bool | None:
-        """Whether an engine of the fault's region alone is wrong for the same inputs; None where that is not known."""
+        """Whether an engine of the fault's region alone is wrong for the same inputs; None if unknown."""
         if fault.alone is not None:
             return fault.alone
         if fault not in self._alone and len(self._alone) < self._most:

@@ -58,7 +58,7 @@ def seen_report(seen: Seen) -> TensorReport:
 def node_report(
     table: NodeTable, index: int, given: Arrays, fault: NodeFault | None, seen: Iterable[Seen], origin: str
 ) -> NodeReport:
-    """A node with its tensors. given: their values; fault: where it is one, for the errors that are its own."""
+    """Describes a node and its tensors. given: their values. fault: for the node's own errors."""
     node = table.nodes[index]
     overall = {s.comparison.output: s.comparison for s in seen}
     own = {c.output: c for c in fault.local} if fault is not None else overall
@@ -87,7 +87,7 @@ def _attribute(attribute: onnx.AttributeProto) -> Any:
 
 
 def origin_of(name: str, rewrites: Iterable[Rewrite]) -> str:
-    """The node of the original model that a node of the rewritten graph stands for; "" where it is that node itself."""
+    """The original node that a node of the rewritten graph replaces; "" if it is the same node."""
     for record in rewrites:
         if name and name in (record.plugin_node, *record.made):
             return f"node {record.node!r} ({record.op_type}), by {record.pass_name}"
@@ -95,7 +95,7 @@ def origin_of(name: str, rewrites: Iterable[Rewrite]) -> str:
 
 
 def growths(table: NodeTable, seen: Iterable[Seen]) -> tuple[Growth, ...]:
-    """The nodes in which relative errors grow the most, the worst first."""
+    """The nodes in which relative errors grow most, worst first."""
     errors: dict[str, float] = {}
     makers: dict[int, float] = {}
     for item in seen:
@@ -114,7 +114,7 @@ def growths(table: NodeTable, seen: Iterable[Seen]) -> tuple[Growth, ...]:
 
 
 def ranges(values: Mapping[str, np.ndarray]) -> str:
-    """A README's lines: each array with type, shape and range."""
+    """Lines for a README: type, shape and range of each array."""
     lines = []
     for name, array in values.items():
         r = tensor_report(name, array)
@@ -127,7 +127,7 @@ def ranges(values: Mapping[str, np.ndarray]) -> str:
 def advice(
     precision: str, outputs: Sequence[Comparison], reduction: ReducedNodes | None, wide: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """One sentence for each thing that can be done.
+    """One sentence for each possible remedy.
 
     outputs: those that disagree. reduction: None where the model's types are its own. wide: nodes that make the outputs
     agree when they are in float32; () where not even all of them do, None where that is not known.
@@ -136,7 +136,7 @@ def advice(
 
 
 def together_advice(saved: int, shared: Sequence[str], single: bool) -> tuple[str, ...]:
-    """Where nodes are computed wrongly together.
+    """Advice on nodes that are wrong only together.
 
     saved: nodes of the model that was saved because an engine of it is wrong; 0: none was. shared: initial values that are
     kept once, or may be. single: whether one node stands out, which a plugin could compute.

@@ -31,7 +31,7 @@ SENTENCES = {
 
 @dataclass(frozen=True)
 class TensorReport:
-    """A value as the executor had it. low, high: its range, None where it has no finite number.
+    """A value in the executor's run. low, high: its range; None without finite numbers.
 
     error: ||value - reference|| / ||reference||, None for an input from the user or where it cannot be told.
     """
@@ -83,7 +83,7 @@ class SharedTensor:
 
 @dataclass(frozen=True)
 class Growth:
-    """A node that made an error grow: relative errors of its worst input and of its worst output."""
+    """A node in which an error grew: relative errors of its worst input and output."""
 
     name: str
     op_type: str
@@ -93,7 +93,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Located:
-    """The verdict, one of SENTENCES, and what it rests on.
+    """The result of a search: its status, one of SENTENCES, and the evidence.
 
     against:  what was compared with onnxruntime.
     nodes:    for "node" and "rewrite" the culprits, the first in order first. For "fusion" the nodes at which the error
@@ -131,7 +131,7 @@ class Located:
         return self.status == FUSION and not any(node.outputs for node in self.nodes)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON has no infinity and no NaN: they are null there."""
+        """As JSON; infinity and NaN become null."""
         document: dict[str, Any] = _finite({"sentence": SENTENCES[self.status], **asdict(self)})
         return document
 

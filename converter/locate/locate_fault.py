@@ -36,7 +36,7 @@ from trtsmith.importers.opdef import Arrays
 
 @dataclass(frozen=True, eq=False)
 class SearchGround:
-    """What is searched.
+    """The graphs, inputs and executor of a search.
 
     feeds:  of all inputs of the original, those frozen since among them. inputs: what they are, for the report.
     replay: None: there is nothing to run a plugin's kernel alone with.
@@ -55,7 +55,7 @@ class SearchGround:
 
 
 def locate(ground: SearchGround, options: SearchOptions, progress: Progress) -> Located:
-    """Compare every value that can be compared, and name the node that is wrong.
+    """Compares all comparable values and names the faulty node.
 
     ConversionError if onnxruntime or the executor cannot run the model at all; UsageError for the environment.
     """
@@ -99,11 +99,11 @@ class _FaultSearch:
 
     @cached_property
     def values(self) -> dict[str, Value]:
-        """What onnxruntime sees of the rewritten graph's values."""
+        """The rewritten graph's values in onnxruntime."""
         return probe(expand(self.rewritten.model), self.table.made, self.engine_feeds)
 
     def rewrite(self) -> Located | None:
-        """The rewritten graph against the original, both in onnxruntime; None if it is right."""
+        """Compares the rewritten graph with the original in onnxruntime; None if it is right."""
         if not (self.rewritten.rewrites or self.rewritten.frozen or self.rewritten.io_types):
             return None
         model = reference(self.original)
@@ -121,7 +121,7 @@ class _FaultSearch:
         return self._culprits(REWRITE, against.name, found, saved, None)
 
     def engine(self) -> Located:
-        """The executor against onnxruntime, both on the rewritten graph."""
+        """Compares the executor with onnxruntime on the rewritten graph."""
         given, built = self.options.outputs, self.executor.execute(self.rewritten.model, self.engine_feeds)
         graph = self._graph(self.executor, self.values)
         confirmation = Confirmation(graph)

@@ -40,7 +40,7 @@ class GroupSearch:
     origin: Callable[[int], str]
 
     def at_jumps(self, suspects: Sequence[NodeFault], found: Search, located: Located) -> Located:
-        """The nodes at which the error comes up in an engine with values as outputs. suspects: at least one."""
+        """The nodes at which the error appears in an engine with extra outputs. suspects: at least one."""
         graph, table = self.graph, self.graph.table
         jumps = first_jumps(graph, suspects)
         first, shared = jumps[0], {f.node: shared_inputs(graph, f.node) for f in jumps}
@@ -59,7 +59,7 @@ class GroupSearch:
         )
 
     def in_a_range(self, found: Search, located: Located) -> Located:
-        """The nodes that TensorRT must be free to compute together for the error to be there."""
+        """The nodes that TensorRT must compute together for the error to appear."""
         skipped = {name for name, _ in found.skipped}
         usable = {name: value for name, value in self.graph.values.items() if name not in skipped}
         nodes = self._fused(replace(self.graph, values=usable))
@@ -156,7 +156,7 @@ def _size(saved: Reproducer | None) -> int:
 
 
 def marks_outside(graph: SearchedGraph, nodes: Collection[int], limit: int) -> tuple[str, ...]:
-    """The values of nodes outside a range, as many as fit, the nearest first; in the graph's order.
+    """Values of nodes outside a range, nearest first and as many as fit, in graph order.
 
     What the last node of the range makes is marked too: it is where the range ends. limit: bytes.
     """
@@ -174,7 +174,7 @@ def marks_outside(graph: SearchedGraph, nodes: Collection[int], limit: int) -> t
 
 
 def first_jumps(graph: SearchedGraph, suspects: Iterable[NodeFault]) -> list[NodeFault]:
-    """The nodes at which an error comes up first: those behind no other, in order; of large errors all are of one size."""
+    """The first nodes at which an error appears, in order: those that follow no other such node."""
     sizes = {fault: jump_size(fault) for fault in suspects}
     least = MINOR * max(sizes.values(), default=0.0)
     large = {fault.node: fault for fault, size in sizes.items() if size >= least}

@@ -42,7 +42,7 @@ def arithmetic(dtypes: Iterable[str], tf32: bool) -> str:
 
 
 def node_errors(graph: SearchedGraph, region: Region, given: Arrays) -> tuple[Comparison, ...] | None:
-    """The region's outputs in `given` against onnxruntime's from its inputs in `given`; () for random operators.
+    """Compares the region's outputs in `given` with onnxruntime's from its inputs; () for random operators.
 
     None where onnxruntime can compute nothing from these inputs, as from sizes that do not fit.
     Allowed is what rounding to the executor's precision changes in these nodes, as for the outputs of a network
@@ -92,7 +92,7 @@ def _rounded(model: Model, inputs: Arrays, precision: str, executor: Executor) -
 
 @dataclass(frozen=True, eq=False)
 class OutputJudge:
-    """Judges the model's own outputs. Those that random numbers decide are left out.
+    """Judges the model's outputs, except those that random numbers decide.
 
     feeds: of all inputs of the original. options: with what rounding changes of the outputs; where that was not measured,
     floats may differ by TOLERANCE, of float16 for an executor that multiplies in tf32.
@@ -106,7 +106,7 @@ class OutputJudge:
 
     @cached_property
     def engine_feeds(self) -> dict[str, np.ndarray]:
-        """The inputs that the rewritten graph has left, in its types."""
+        """The rewritten graph's remaining inputs, in its types."""
         held = {tensor.name for tensor in self.rewritten.model.proto.graph.initializer}
         names = (v.name for v in self.rewritten.model.proto.graph.input if v.name not in held)
         return to_engine({name: self.feeds[name] for name in names}, self.rewritten.io_types)
@@ -116,11 +116,11 @@ class OutputJudge:
         return self._disagreeing(self._expected, outputs)
 
     def off_the_original(self, outputs: Arrays, of: Rewritten) -> tuple[Comparison, ...]:
-        """The outputs of such a graph, in its own types, that disagree with the original's."""
+        """The outputs of a graph, in its own types, that disagree with the original's."""
         return self._disagreeing(self._wanted, to_model(outputs, of.io_types))
 
     def beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
-        """The outputs that are further off than rounding explains, amplified as SHAKEN inputs are."""
+        """The outputs whose error is larger than rounding and its amplification, measured on SHAKEN inputs, explain."""
         far = self._far(outputs)
         known = {name: max(self._measured.allowed[name], FACTOR * self._moved[name]) for name in far}
         grown = compare({n: self._expected[n] for n in far}, outputs, None, _times(known))

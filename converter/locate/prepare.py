@@ -140,7 +140,7 @@ class PreparedSearch(SearchGround):
 
 @contextmanager
 def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[PreparedSearch]:
-    """Everything for a search, as long as it lasts. UsageError and ConversionError as the stages raise them.
+    """Prepares a search, as a context manager. Raises the stages' UsageError and ConversionError.
 
     run: runs an engine: trtsmith.converter.engine.runtime.run_in_child.run_engine.
     """
@@ -208,7 +208,7 @@ def locate_asked(
     progress: Progress,
     ready_for: Callable[[PreparedSearch], None] = lambda _: None,
 ) -> Located:
-    """The search that the user asked for. ready_for: gets what was prepared, before the search."""
+    """Runs the requested search. ready_for: receives the prepared search first."""
     if asked.folder is not None:
         check_folder(asked.folder, force=asked.force)
     with prepared(asked) as ready:

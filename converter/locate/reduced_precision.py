@@ -21,7 +21,7 @@ from trtsmith.importers.registry import op_name
 
 
 def check_searchable(request: PrecisionRequest, where: str) -> None:
-    """UsageError for 8 bits: the scales are the engine's own, and no manifest has them."""
+    """Raises UsageError for 8 bits: manifests do not hold the engine's scales."""
     if request.precision in QUANTIZED:
         what = f"the graph is calibrated for {request.precision}; locate cannot search it, because its scales are unknown"
         expected = "a graph in fp32, fp16 or bf16, or one with QuantizeLinear and DequantizeLinear of its own"
@@ -36,7 +36,7 @@ def searched(
     origin: EngineOrigin,
     engine: Path | None,
 ) -> Rewritten:
-    """The rewritten graph in that precision; itself where none is asked for.
+    """The rewritten graph in that precision; itself if none is requested.
 
     UsageError if that is not the graph that the engine was built from, by what its manifest says of it.
     """
@@ -60,7 +60,7 @@ def searched(
 def precision_asked(
     asked: PrecisionRequest, origin: EngineOrigin, io_types: Sequence[IoType], engine: Path | None
 ) -> PrecisionRequest:
-    """The engine's own, or what was asked for. UsageError for both, and for what cannot be searched."""
+    """The engine's precision, or the requested one. Raises UsageError for both, and for unsupported ones."""
     if engine is None:
         check_searchable(asked, f"--precision {asked.precision}")
         return asked
@@ -112,7 +112,7 @@ def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionReq
 
 
 def fewest(reduction: ReducedNodes, agrees: Callable[[Rewritten], bool]) -> tuple[str, ...]:
-    """The shortest run of consecutive nodes which, in float32, make the outputs agree; () where all of them do not.
+    """The shortest run of consecutive nodes that, in float32, make the outputs agree; () if no run does.
 
     agrees: whether the outputs of such a graph agree. It is asked a few times the logarithm of the nodes' number.
     """

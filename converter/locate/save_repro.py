@@ -109,7 +109,7 @@ def _text(table: NodeTable, fault: NodeFault, when: str, inputs: Arrays, outputs
 
 
 def kernel_alone(replay: ReplayKernel | None, saved: Reproducer) -> str:
-    """What the plugin's kernel gives for the same inputs, without TensorRT."""
+    """Runs the plugin's kernel on the same inputs, without TensorRT."""
     ran = replay(saved.model, saved.inputs, saved.expected) if replay is not None else None
     if ran is None:
         return "not run: there is no GPU here; `trtsmith plugin replay` runs the saved node on a machine with one"
@@ -117,12 +117,12 @@ def kernel_alone(replay: ReplayKernel | None, saved: Reproducer) -> str:
 
 
 def saved_folder(model: Path) -> Path:
-    """The default folder for a node of that model: in the current folder, under the model's name."""
+    """The default folder for a reproducer: in the current folder, named after the model."""
     return Path(model.name or "model").with_suffix(".located")  # "." is no model, which is said elsewhere
 
 
 def check_folder(folder: Path, *, force: bool) -> None:
-    """UsageError if the folder cannot be made or replaced. Said before the search, which may take long.
+    """Checks before the search that the folder can be made or replaced. Raises UsageError.
 
     force: files of our names in it may be anybody's.
     """
@@ -150,7 +150,7 @@ def _is_of_a_search(folder: Path, there: Set[str]) -> bool:
 
 
 def save_reproducer(found: Reproducer, folder: Path) -> None:
-    """Writes the folder, whole or not at all; one of an earlier search is replaced. UsageError if it cannot be written.
+    """Writes the folder atomically, replacing an earlier search's. Raises UsageError.
 
     bfloat16 is float32 in the .npz files, which have no such type, with a Cast in the model: no value changes.
     """

@@ -49,7 +49,7 @@ class Seen:
 
 @dataclass
 class Search:
-    """What was found so far. skipped: values that could not be looked at, and why.
+    """Findings so far. skipped: values that could not be compared, with reasons.
 
     suspects: nodes that were computed wrongly where the model's own outputs were wrong, too, and that were acquitted. They
         are among those skipped.
@@ -77,7 +77,7 @@ def search(
     *,
     everything: bool = False,
 ) -> Search:
-    """Compare some nodes at a time; stop after those among which a fault was found, or look at everything.
+    """Compares nodes in batches, until a fault is found or, on request, to the end.
 
     limit: bytes of intermediate values at a time, once on the host for onnxruntime's and once for the executor's.
     agrees: whether the model's own outputs are right. confirm: asked where the executor fuses. Values that turn out to be
@@ -152,7 +152,7 @@ def _faults(
 
 
 def marks_of(graph: SearchedGraph, nodes: Sequence[int], known: Collection[str]) -> tuple[str, ...]:
-    """Values to be made outputs: what the nodes compute, and the last known values before them.
+    """Values to add as outputs: the nodes' results, and the last known values before them.
 
     So a node's inputs and outputs are of one run.
     """

@@ -56,7 +56,7 @@ class Region:
 
 
 def region_of(table: NodeTable, number: int, known: Collection[str]) -> Region:
-    """The node, and those before it that stand between it and known values.
+    """The region of a node: the node and its predecessors back to known values.
 
     known: names of values that are given, of graph inputs too. Outputs are those of the node that are among them.
     """
@@ -125,7 +125,7 @@ class SearchedGraph:
         return with_outputs(self.table.model, (self.values[name].info() for name in names))
 
     def right(self, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """These values as onnxruntime has them, and the graph's inputs."""
+        """onnxruntime's values of these names, and the graph's inputs."""
         infos = [self.values[name].info() for name in names if name in self.values]
         asked = with_outputs(self.table.model, infos, only=True)
         return {**self.feeds, **(Onnxruntime().execute(asked, self.feeds) if infos else {})}

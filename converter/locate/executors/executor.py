@@ -39,7 +39,7 @@ ODD = frozenset({"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", 
 
 
 class Executor(Protocol):
-    """Runs models whose outputs are intermediate values of another.
+    """Runs models whose outputs are intermediate values of the searched graph.
 
     name:  what runs it, for the report.
     types: element types that it can give back as outputs.
@@ -62,7 +62,7 @@ class Executor(Protocol):
 
 
 class Onnxruntime:
-    """onnxruntime on the CPU, plugin nodes expanded: the reference, and node by node as the model says."""
+    """onnxruntime on the CPU with plugin nodes expanded and without fusion: the reference."""
 
     name = "onnxruntime"
     types = COMPARABLE
@@ -73,7 +73,7 @@ class Onnxruntime:
 
 
 def run_in_types(model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
-    """All outputs of a model in standard operators, in its own types, of whatever type its edges and values are."""
+    """Runs a model of standard operators. Returns all outputs in the model's types, whatever they are."""
     edges = plain_edges(model)
     return edges.take_out(reduced.run_in_types(edges.model, edges.put_in(feeds)))
 
@@ -86,14 +86,14 @@ class PlainEdges:
     names: Mapping[str, tuple[str, str]]
 
     def put_in(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Arrays by the original's names and in its types, as this model takes or gives them."""
+        """Converts arrays from the original's names and types to this model's."""
         return {
             self.names[n][0] if n in self.names else n: a.astype(np.float32) if n in self.names else a
             for n, a in arrays.items()
         }
 
     def take_out(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        """Arrays of this model's outputs by the original's names and in its types."""
+        """Converts this model's outputs to the original's names and types."""
         back = {new: (old, np.dtype(dtype)) for old, (new, dtype) in self.names.items()}
         return {
             back[n][0] if n in back else n: a.astype(back[n][1]) if n in back else a
@@ -102,7 +102,7 @@ class PlainEdges:
 
 
 def plain_edges(model: Model) -> PlainEdges:
-    """The model with Casts to and from float32 where an input or output is of an odd type; itself where none is."""
+    """The model with Casts to float32 at inputs and outputs of types that numpy lacks; itself if there are none."""
     if not any(_is_odd(value) for value in (*model.proto.graph.input, *model.proto.graph.output)):
         return PlainEdges(model, {})
     proto = model.copied()
@@ -137,7 +137,7 @@ def _is_odd(value: onnx.ValueInfoProto) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Original:
-    """An executor that answers with the original's values, whatever graph it is given.
+    """An executor that returns the original's values for any graph.
 
     model: in a form that onnxruntime runs (rewrite.rewrite.reference). feeds: of all its inputs, those frozen since
     among them. values: what can be asked for. io_types: values are given in the engine's types.
@@ -153,7 +153,7 @@ class Original:
     tf32 = float16_sums = fuses = False
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
-        """The values that are outputs of `model`; `feeds` are not read."""
+        """Returns the values that are outputs of `model`; `feeds` are not used."""
         infos = (self.values[value.name].info() for value in model.proto.graph.output)
         found = run_in_types(with_outputs(self.model, infos, only=True), self.feeds)
         return to_engine(found, self.io_types)
@@ -161,7 +161,7 @@ class Original:
 
 @dataclass(frozen=True)
 class Value:
-    """A value of one run: dtype as numpy and ml_dtypes name it, shape as it was in that run."""
+    """A value in one run. dtype: as numpy and ml_dtypes name it."""
 
     name: str
     dtype: str
@@ -178,7 +178,7 @@ class Value:
 
 
 def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, Value]:
-    """The values of these names that are tensors of comparable types. ConversionError if onnxruntime cannot run it.
+    """Runs the model and describes those of the values that are comparable tensors. Raises ConversionError.
 
     Only shapes are asked for, so that memory stays what one run needs.
     """
@@ -193,7 +193,7 @@ def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, Value]
 
 
 def with_outputs(model: Model, outputs: Iterable[onnx.ValueInfoProto], *, only: bool = False) -> Model:
-    """The model with more values as graph outputs; only: with no others."""
+    """The model with these values added to its outputs; only: instead of them."""
     proto = model.copied()
     if only:
         del proto.graph.output[:]

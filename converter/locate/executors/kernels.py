@@ -27,7 +27,7 @@ from trtsmith.importers.registry import by_name
 
 
 class PluginKernels(Protocol):
-    """Plugins by name, as trtsmith.converter.plugin.calls.Kernels runs them."""
+    """Kernels by plugin name, run as in trtsmith.converter.plugin.calls.Kernels."""
 
     def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]: ...
 
@@ -43,7 +43,7 @@ class OnKernels:
         self._kernels = kernels
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
-        """Plugin node by plugin node, in order: onnxruntime what comes before it, then the kernel."""
+        """For each plugin node in order, runs onnxruntime up to it and then its kernel."""
         model = infer_shapes(model)
         table, types = NodeTable(model), value_types(model.proto)
         known = {**feeds, **{name: model.array(tensor) for name, tensor in table.initializers.items()}}
