@@ -77,7 +77,7 @@ WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Allowance:
-    """What outputs may differ by: ratio of norms, or share of whole numbers, by name.
+    """Allowed differences by output name: a ratio of norms, or a share of whole numbers.
 
     noise: what rounding does to each element of a float output, by name; none in 8 bits.
     amplified: outputs that may differ by more than twice the least, as the network amplifies rounding; by name, what
@@ -92,15 +92,15 @@ class Allowance:
     amplified: Mapping[str, float] = field(default_factory=dict)
 
     def excluded(self, tolerances: Tolerances | None) -> dict[str, Finding]:
-        """What is not compared, and why."""
+        """Outputs that are not compared, and why."""
         return {n: why for n, why in self._unsettled(tolerances).items() if why.kind not in DOUBTFUL}
 
     def unproven(self, tolerances: Tolerances | None) -> dict[str, Finding]:
-        """What may disagree and proves nothing where it agrees, and why."""
+        """Outputs that may disagree, and whose agreement proves nothing, and why."""
         return {n: why for n, why in self._unsettled(tolerances).items() if why.kind in DOUBTFUL}
 
     def only(self, outputs: Collection[str]) -> Allowance:
-        """The same for these outputs; others are compared as if rounding changed nothing of them."""
+        """The allowance for these outputs; others are compared as if rounding did not change them."""
         left = {n: why for n, why in self.left.items() if n in outputs}
         return replace(
             self, left=left, amplified={n: changed for n, changed in self.amplified.items() if n in outputs}
@@ -122,7 +122,7 @@ _OF_ROUNDING = (*DOUBTFUL, ILL_CONDITIONED, ROWS_LOST)
 
 @dataclass(frozen=True)
 class Limits:
-    """What outputs may differ by for another reason than rounding, by name.
+    """Allowed differences by output name for reasons other than rounding.
 
     at_least: what is allowed in any case. changes: what each element may differ by, as measured like rounding. excluded: why
     an output is not compared.
@@ -143,7 +143,7 @@ def allowance(
     proto: onnx.ModelProto,
     limits: Limits = NO_LIMITS,
 ) -> Allowance:
-    """Measures what is allowed: by the original's outputs in onnxruntime, with values as they are and rounded.
+    """Derives the allowed differences from the original's outputs with exact and with rounded values.
 
     The least that is allowed is TOLERANCE, and the tolerance of the custom operators that the model has.
     rounded: what rounding makes of the outputs, once or going several ways, of which the most that any changes counts; empty
@@ -220,7 +220,7 @@ def _factor(elements: int) -> float:
 
 
 def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, Finding]:
-    """Outputs whose very shape the precision changes. By name, why they are not compared."""
+    """Outputs whose shape changes with the precision; by name, why they are not compared."""
     return {
         name: finding(
             "reshaped",
@@ -235,12 +235,12 @@ def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, Findin
 
 
 def type_of(precision: str) -> str:
-    """What values are rounded to, as the flag has it."""
+    """The type that values are rounded to, as the flag names it."""
     return "fp16" if precision == FP16_SUMS else precision
 
 
 def in_words(precision: str, measured: bool | None) -> str:
-    """What the default tolerance assumes. measured: whether rounding was; None where no output called for it."""
+    """What the default tolerance assumes, in words. measured: whether rounding was; None if no output needed it."""
     if precision in QUANTIZED:
         return (
             f"the engine is assumed to compute in {precision}: outputs may differ by {QUANTIZED[precision]:g}"

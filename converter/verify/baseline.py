@@ -43,7 +43,7 @@ Outputs = Sequence[Arrays]
 
 
 def silent(text: str) -> None:
-    """Progress that nobody is told of."""
+    """A progress function that ignores its lines."""
     del text
 
 
@@ -59,7 +59,7 @@ class Arithmetic:
 
     @staticmethod
     def of(precision: str, report: PrecisionReport | PrecisionSummary | None) -> Arithmetic:
-        """Of a graph that was brought into the precision. report: what became of its nodes; None where none was asked."""
+        """The arithmetic of a graph in the precision. report: of the precision pass; None if none was requested."""
         return Arithmetic(
             precision, frozenset(kept.node for kept in report.kept) if report is not None else None
         )
@@ -85,7 +85,7 @@ class Original:
         self._last: tuple[Arrays, dict[str, Any]] | None = None
 
     def run(self, feeds: Arrays) -> dict[str, Any]:
-        """Outputs for inputs of the model. ConversionError: onnxruntime does not run it.
+        """Outputs for inputs of the model. Raises ConversionError if onnxruntime cannot run it.
 
         Those of the last inputs are kept: a candidate that is the model itself asks for them again.
         """
@@ -94,18 +94,18 @@ class Original:
         return self._last[1]
 
     def expected(self, feeds: Arrays) -> dict[str, Any]:
-        """What the user's function for the whole model returns, or the model's own outputs. ConversionError."""
+        """Outputs of the user's function for the whole model, or of the model. Raises ConversionError."""
         given = self.references.outputs(self.model, feeds)
         return self.run(feeds) if given is None else given
 
     def release(self) -> None:
-        """Closes the session: before an engine runs, which has the weights, too."""
+        """Closes the session, before an engine holds the weights a second time."""
         for name in ("_session", "_own_types"):
             self.__dict__.pop(name, None)
 
     @cached_property
     def constant(self) -> frozenset[str]:
-        """Outputs that depend on no value of an input."""
+        """Outputs that do not depend on input values."""
         return constant_outputs(self.model)
 
     @cached_property
@@ -115,7 +115,7 @@ class Original:
 
     @cached_property
     def watched(self) -> Model:
-        """The model whose outputs include the values by which selections are decided."""
+        """The model with the scores of its selections as further outputs."""
         return watched(self.model)
 
     def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, Finding]:
@@ -125,7 +125,7 @@ class Original:
 
     @cached_property
     def narrow(self) -> bool:
-        """Whether it computes in 16-bit types."""
+        """Whether the model computes in 16-bit types."""
         return holds_any(self.model.proto, REDUCED) and holds_any(self.lowered.proto, REDUCED)
 
     @cached_property
@@ -134,7 +134,7 @@ class Original:
 
     @cached_property
     def lowered(self) -> Model:
-        """The model that is run, with plugin nodes for what onnxruntime lacks."""
+        """The model to run, with plugin nodes for operators that onnxruntime lacks."""
         graph = lowered(self.watched)
         return widened(graph) if self._wide else graph
 
@@ -149,7 +149,7 @@ class Original:
 
 
 class Baseline:
-    """What outputs for some sets of inputs are compared with.
+    """The reference outputs for sets of inputs.
 
     original: the model, or a runner of it that is shared. source: where the inputs come from.
     expected: outputs to compare with instead of the original's. known: the original's own, where they were computed before.
@@ -176,7 +176,7 @@ class Baseline:
 
     @cached_property
     def plain(self) -> Outputs:
-        """The original's own outputs. ConversionError: onnxruntime does not run it."""
+        """The original's own outputs. Raises ConversionError if onnxruntime cannot run it."""
         if self._known is not None:
             return self._known
         self.progress("running the original model in onnxruntime")
@@ -198,7 +198,7 @@ class Baseline:
         return (finding("generated", inputs=types),)
 
     def rounded(self, arithmetic: Arithmetic, grid: float = 1.0) -> Outputs | None:
-        """The original's outputs with values rounded as the arithmetic does; None where onnxruntime does not run that."""
+        """The original's outputs with values rounded as in the arithmetic; None if onnxruntime cannot run that."""
         if self._given is not None:
             return self._given.get(grid)
         if arithmetic.precision in QUANTIZED:
@@ -212,13 +212,13 @@ class Baseline:
         return self._rounded[key]
 
     def expecting(self, outputs: Outputs) -> Baseline:
-        """The same with other outputs to compare with than the original's. What was computed stays."""
+        """The baseline with other expected outputs. Computed results are kept."""
         other = copy(self)
         other.expected = outputs
         return other
 
     def held_to(self, plain: Outputs, rounded: Outputs, limits: Limits = NO_LIMITS) -> Baseline:
-        """The same with other outputs in the place of the original's: those of a graph in 8 bits. rounded: in TF32."""
+        """The baseline with the outputs of a graph in 8 bits instead of the original's. rounded: in TF32."""
         held = copy(self)
         held.__dict__ |= {"doubts": self.doubts, "plain": plain}
         held._given, held.limits = {1.0: rounded}, limits
@@ -237,7 +237,7 @@ class Baseline:
 
     @cached_property
     def doubts(self) -> Mapping[str, Finding]:
-        """Outputs of which agreement proves little. Nothing is said where the original does not run."""
+        """Outputs whose agreement proves little; none if the original does not run."""
         if self.source.fixed is None:
             return {}
         # of further inputs none is made where the model has no branch

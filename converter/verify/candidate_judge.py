@@ -34,7 +34,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is judged.
+    """A graph or engine to judge.
 
     name: for messages, such as "rewritten graph". run: computes outputs for sets of the original's inputs; ConversionError
     where onnxruntime does not run it, UsageError where an engine cannot be run. is_own: it is the original, which the
@@ -63,11 +63,11 @@ class Judged:
     measured: bool | None = None
 
     def left(self, tolerances: Tolerances | None) -> dict[str, Finding]:
-        """Outputs that rounding decides; by name, why they are not compared."""
+        """Outputs decided by rounding; by name, why they are not compared."""
         return {name: why for one in self.allowances for name, why in one.excluded(tolerances).items()}
 
     def unproven(self, tolerances: Tolerances | None) -> dict[str, Finding]:
-        """Outputs of which rounding changes so much that agreement proves nothing; by name, why."""
+        """Outputs that rounding changes so much that agreement proves nothing; by name, why."""
         return {name: why for one in self.allowances for name, why in one.unproven(tolerances).items()}
 
     def disagrees(self, tolerances: Tolerances | None) -> bool:
@@ -77,7 +77,7 @@ class Judged:
 
 
 def judge(baseline: Baseline, candidate: Candidate, tolerances: Tolerances | None = None) -> Verdict:
-    """The verdict on a candidate. UsageError: an engine cannot be run."""
+    """The verdict on a candidate. Raises UsageError if an engine cannot be run."""
     try:
         wanted = baseline.wanted
     except ConversionError as error:
@@ -131,7 +131,7 @@ def judge_outputs(
     engine_run: bool = True,
     own: bool = False,
 ) -> Verdict:
-    """The verdict on outputs for every set of the baseline's inputs. ConversionError: there is nothing to compare with.
+    """The verdict on outputs for every set of the baseline's inputs. Raises ConversionError without a reference.
 
     own: the outputs are the original's, whose graph the rewrite left as it was.
     """

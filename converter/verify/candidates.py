@@ -43,7 +43,7 @@ def rewritten_graph(model: Model, io_types: Sequence[IoType] = ()) -> Candidate:
 
 
 def own_graph(original: Original) -> Candidate:
-    """The model itself, where the rewrite left it as it was."""
+    """The model itself as the candidate, if the rewrite did not change it."""
 
     def run(sets: Sequence[Arrays]) -> Ran:
         return Ran([original.run(one) for one in sets])

@@ -59,7 +59,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether every element is equal to the last bit, in its place."""
+        """Whether all elements are equal bit by bit."""
         return self.agrees and not self.max and not self.relative
 
 
@@ -71,7 +71,7 @@ def compare(
     at: str = "",
     noise: Mapping[str, Noise] | None = None,
 ) -> tuple[Comparison, ...]:
-    """Every expected output against the actual one of that name.
+    """Compares every expected output with the actual output of that name.
 
     allowed: by output, where `tolerances` says nothing of it: the ratio of norms, or the share of whole numbers that may
         differ. An output that is not there has TOLERANCE, and whole numbers have to be equal.

@@ -84,7 +84,7 @@ class _Checked:
 
 @dataclass(frozen=True)
 class GraphsJudged:
-    """What is known without the engine: the verdict on the graphs, and by other sizes what they give there."""
+    """Results without the engine: the verdict on the graphs, and their outputs at other sizes."""
 
     checked: _Checked
     baseline: Baseline
@@ -94,7 +94,7 @@ class GraphsJudged:
 
 @dataclass(frozen=True)
 class ConversionCheck:
-    """Everything that the user gave for the comparison, read and checked before the build.
+    """The comparison of a conversion: the user's data, read and checked before the build.
 
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
     gave, or a function of the user's. plain: the original's own, where they are known already. samples: sets of inputs of
@@ -123,7 +123,7 @@ class ConversionCheck:
         plain: Rewritten | None = None,
         calibrated: Model | None = None,
     ) -> GraphsJudged:
-        """What the graphs prove, from which an engine is built: nothing of it needs the engine.
+        """Judges the graphs, without the engine.
 
         plain: the graph before a precision was chosen. calibrated: the graph as calibration left it.
         """
@@ -140,7 +140,7 @@ class ConversionCheck:
         return GraphsJudged(checked, baseline, verdict, tuple(sizes))
 
     def run(self, judged: GraphsJudged, built: BuildResult, request: RunRequest) -> Verdict:
-        """What the numbers prove; in 8 bits, which are held to their own graph, what they cost beside it."""
+        """Judges the engine or its graph; in 8 bits also the cost against the original."""
         checked, baseline = judged.checked, judged.baseline
         request = replace(request, profile=self.profile)
         not_run = _why_not(self.mode, self.gpu, built)
@@ -334,7 +334,7 @@ class ConversionCheck:
     def elsewhere(
         self, rewritten: Rewritten, precision: str, verdict: Verdict, baseline: Baseline
     ) -> ComparisonElsewhere:
-        """What an engine that another machine builds of the graph is compared with there.
+        """The reference data for an engine that another machine builds.
 
         verdict: on the graphs. baseline: by which they were judged.
         """
@@ -384,7 +384,7 @@ def prepare(
     frozen: Mapping[str, np.ndarray],
     request: ComparisonRequest,
 ) -> ConversionCheck:
-    """The comparison, with everything that the user gave for it read and checked before the build.
+    """Prepares the comparison: reads and checks the user's data before the build.
 
     profiles: the first is the one whose sizes inputs are made up for. The original is fed the frozen values too; what was
     generated for a shape tensor are its usual values.

@@ -23,7 +23,7 @@ from trtsmith.importers.opdef import Arrays
 def allowance_elsewhere(
     baseline: Baseline, arithmetic: Arithmetic, tolerances: Tolerances | None
 ) -> tuple[Arrays, Allowance]:
-    """The outputs that an engine on another machine is to have, for the only set of inputs, and what each may be off by.
+    """Expected outputs and allowed differences for an engine on another machine, for a single set of inputs.
 
     Rounding is drawn several ways at once: there nobody can draw it again where an output disagrees. ConversionError:
     onnxruntime does not run the original, and no outputs are expected instead.
@@ -62,7 +62,7 @@ class ComparisonElsewhere:
     def within(
         self, measured: Allowance, tolerances: Tolerances | None, selections: Mapping[str, Any]
     ) -> ComparisonElsewhere:
-        """The same with the limits that the judge of engines has, but for slices and for the order of rows."""
+        """The same with the judge's limits, except for slices and the order of rows."""
         limits, bounds = {}, {}
         left_out = measured.unproven(tolerances) | measured.excluded(tolerances) | dict(self.left_out)
         for name, value in self.expected.items():

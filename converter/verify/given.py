@@ -24,13 +24,13 @@ from trtsmith.importers.problem import Problem
 
 
 def told(inputs: ArraySource | None, expected: ArraySource | None) -> str:
-    """What a comparison rests on, in a word: "generated", the files, or that arrays were given."""
+    """The source of the inputs in words: "generated", the files, or given arrays."""
     said = "generated" if inputs is None else told_source(inputs)
     return said if expected is None else f"{said}, outputs expected: {told_source(expected)}"
 
 
 def without_inputs(outputs: str, fix: str = "add --inputs FILE.npz") -> UsageError:
-    """The error for outputs alone: those of generated inputs are others. outputs: flag and source."""
+    """The error for expected outputs without inputs. outputs: flag and source."""
     what = "outputs are given without their inputs"
     return UsageError(what, outputs, "the inputs that they were computed from, too", fix)
 
@@ -49,7 +49,7 @@ def load_expected(source: ArraySource, outputs: Sequence[onnx.ValueInfoProto]) -
 def of_the_models_types(
     arrays: Mapping[str, np.ndarray], outputs: Sequence[onnx.ValueInfoProto], where: str
 ) -> dict[str, np.ndarray]:
-    """Outputs in the types that the model declares: floats are rounded to them, whole numbers have to fit.
+    """Converts outputs to the model's types: floats are rounded, whole numbers must fit.
 
     Frameworks compute in other float types than a model that was converted to float16. UsageError for floats in the place
     of whole numbers, whole numbers in the place of floats, and values that the type does not hold.
@@ -98,7 +98,7 @@ def profile_of(
     values: Mapping[str, ShapeRange],
     where: str,
 ) -> int:
-    """The number of the first profile that takes the inputs. UsageError if none does: no engine could be run on them.
+    """The first profile that accepts the inputs. Raises UsageError if none does.
 
     values: those that each profile allows of shape tensors. where: flag and source of the inputs.
     """

@@ -42,7 +42,7 @@ def measured_cost(
     most: float | None,
     expected: Arrays | None = None,
 ) -> PrecisionCost:
-    """The original against the graph in 8 bits, on `sets`: inputs of the original. ConversionError: one cannot be run.
+    """The cost of 8 bits: the graph against the original, on `sets` of its inputs. Raises ConversionError.
 
     plain: the graph before it was quantized, which says what layers read in float32; None: no layer is tried.
     expected: what the original gives for the first set, where it is known.
@@ -74,7 +74,7 @@ def measured_cost(
 
 
 class QuantizedLayers:
-    """The nodes of a calibrated graph that read what a DequantizeLinear makes, each to be left alone in 8 bits.
+    """The quantized layers of a calibrated graph, to be tried one at a time.
 
     names: those whose inputs in float32 are known: what QuantizeLinear reads, and weights of the graph before.
     """

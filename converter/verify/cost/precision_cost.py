@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class OutputCost:
-    """What the precision changes of an output, over all samples.
+    """The change of an output by the precision, over all samples.
 
     error: ratio of norms, or share of whole numbers. rows, flipped: of scores [N, C] the rows, and those whose largest is
     another one; 0 of other outputs.
@@ -25,7 +25,7 @@ class OutputCost:
 
 @dataclass(frozen=True)
 class LayerCost:
-    """What one layer in 8 bits costs the worst output, with all others in float32, on the first sample."""
+    """The cost of one layer in 8 bits alone: the change of the worst output on the first sample."""
 
     node: str
     op_type: str
@@ -34,7 +34,7 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class PrecisionCost:
-    """What a precision costs.
+    """The cost of a precision.
 
     samples: which inputs it was measured on. most: what --max-cost allows; None: anything.
     layers: the costliest first, of `tried` that were run out of `quantized`; () where none was.
@@ -50,7 +50,7 @@ class PrecisionCost:
 
     @property
     def too_high(self) -> tuple[OutputCost, ...]:
-        """Outputs that cost more than is allowed; one that is not finite does."""
+        """Outputs whose cost exceeds the limit or is not finite."""
         return tuple(o for o in self.outputs if self.most is not None and not o.error <= self.most)
 
     def short(self) -> Iterator[str]:
@@ -68,7 +68,7 @@ class PrecisionCost:
         return f"{self.precision} changes {worst.output!r} by {_percent(worst.error)}{allowed}"
 
     def advice(self) -> str:
-        """What would lower the cost; "" where it is low, or no layer was tried."""
+        """What would lower the cost; "" if it is low or no layer was tried."""
         flags = " ".join(f"--keep-fp32 {quote(one.node)}" for one in self.layers)
         return f"{flags} keeps the costliest layers in float32" if flags else ""
 

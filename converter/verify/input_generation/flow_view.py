@@ -15,7 +15,7 @@ from trtsmith.importers.registry import normalise_domain
 
 @dataclass(frozen=True)
 class InputFlow:
-    """The way from an input to a value: moves of its elements, and scale * element + shift.
+    """The path from an input to a value: data movement, and scale * element + shift.
 
     alone: no other tensor was added on the way.
     """
@@ -26,7 +26,7 @@ class InputFlow:
     alone: bool = True
 
     def then(self, scale: float = 1.0, shift: float = 0.0) -> InputFlow:
-        """One more multiplication and addition."""
+        """Appends a multiplication and an addition."""
         return InputFlow(self.source, self.scale * scale, self.shift * scale + shift, self.alone)
 
     @property
@@ -34,14 +34,14 @@ class InputFlow:
         return self.scale == 1.0 and self.shift == 0.0 and self.alone
 
     def before(self, low: float, high: float) -> tuple[float, float]:
-        """The range of elements for which the value is between low and high."""
+        """The range of input elements that keeps the value between low and high."""
         ends = ((low - self.shift) / self.scale, (high - self.shift) / self.scale)
         return min(ends), max(ends)
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a model's values: shapes (None for an unknown size), element types, small constants, makers."""
+    """Known facts of a model's values: shapes (None for an unknown size), element types, small constants, makers."""
 
     shapes: Mapping[str, tuple[int | None, ...]]
     dtypes: Mapping[str, str]

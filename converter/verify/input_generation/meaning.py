@@ -26,7 +26,7 @@ class ValueKind(IntEnum):
 
 @dataclass(frozen=True)
 class InputValues:
-    """What values an input takes.
+    """The values that suit an input.
 
     low, high: smallest and largest value, both included.
     bounds:    of INDEX, for tuples of indices: how many there are along each coordinate; of level sizes: (rows,).
@@ -72,7 +72,7 @@ class InputValues:
 
 
 def narrower(one: InputValues | None, other: InputValues) -> InputValues:
-    """What holds for values that two nodes read. Ranges are cut where they meet."""
+    """Values that suit two readers: the intersection of ranges."""
     if one is None or other.kind > one.kind:
         return other
     if (

@@ -19,7 +19,7 @@ _PIXELS = 640.0
 
 
 def meaning_of(operand: InputOperand) -> InputValues | None:
-    """What the node's operand says of the values of the graph input that reaches it; None: nothing."""
+    """The values that the node's operand asks of the graph input that reaches it; None if it does not matter."""
     rules = _RULES.get(operand.kind)
     if rules is not None:
         rule = rules.get(operand.position)

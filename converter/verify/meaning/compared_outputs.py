@@ -43,7 +43,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class RoundedRuns:
-    """What rounding does to a network: by it outputs are compared.
+    """Runs with rounded values, by which outputs are compared.
 
     precision: one of verify.rounding.PRECISIONS. plain: the original's outputs in onnxruntime, with the values that decide
     selections (`selections.watched`) where these are known; None where what is compared with stands for them.
@@ -64,7 +64,7 @@ def compared(
     tolerances: Tolerances | None = None,
     at: str = "",
 ) -> tuple[Allowance, tuple[Comparison, ...]]:
-    """What outputs may differ by, and their comparisons; of those too that the allowance excludes.
+    """The allowance and the comparisons, including those of excluded outputs.
 
     wanted: the outputs to compare with.
     """
@@ -147,7 +147,7 @@ def _as_rounding_does(
 
 
 def element_bounds(value: np.ndarray, noise: Noise | None) -> np.ndarray:
-    """What each element may be off by; nothing where nothing is known."""
+    """The bound of each element; empty if unknown."""
     if noise is None or not value.size or not value.ndim:
         return np.zeros(value.shape)
     output = ScaledOutput(np.nan_to_num(value.astype(np.float64), posinf=0, neginf=0), noise)
@@ -237,7 +237,7 @@ class _RowGroup:
     def of(
         one: Selection, names: list[str], wanted: Arrays, scores: Mapping[str, Scores], order: Scores | None
     ) -> _RowGroup | None:
-        """None where the rows are nothing that is known: a selection far away whose order the output has not."""
+        """None for unknown rows: of a distant selection whose order the output does not have."""
         base = next((n for n in names if wanted[n].ndim > 1 and wanted[n].dtype.kind == "f"), names[0])
         scored = {wanted[n].shape for n in names if wanted[n].ndim == 1 and wanted[n].dtype.kind == "f"}
         prefix = wanted[base].shape[:1]

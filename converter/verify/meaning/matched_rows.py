@@ -177,7 +177,9 @@ def overlaps(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def match(expected: RowTable, actual: RowTable) -> Matching:
-    """The most alike first, each row once; of equals those in the same place. Detections of another class never match."""
+    """Matches the most similar rows first, each once; equal ones by place. Detections of different classes never
+    match.
+    """
     found = Matching()
     for image in range(len(expected.values)):
         wants, has = expected.filled(image), actual.filled(image)
@@ -220,7 +222,7 @@ def _alike(
 
 
 def in_place(expected: np.ndarray, actual: np.ndarray, shape: tuple[int, ...], found: Matching) -> np.ndarray:
-    """One output with the actual rows in the places of those that they match; as expected everywhere else.
+    """The expected output with each matched row replaced by its actual row.
 
     shape: (images, rows) of what is expected.
     """
@@ -235,7 +237,7 @@ def in_place(expected: np.ndarray, actual: np.ndarray, shape: tuple[int, ...], f
 
 @dataclass(frozen=True)
 class RowsExplained:
-    """What rounding can do to the rows of the reference.
+    """The effect of rounding on the reference's rows.
 
     bound: what each number may be off by, as `expected.values`. candidates: boxes that were chosen from, as corners [n, 4],
     with their scores. order: scores of the rows [images, rows] as they were ranked. pool: all scores that were, [images, n].
@@ -249,7 +251,7 @@ class RowsExplained:
     pool: np.ndarray | None = None
 
     def unexplained(self, actual: RowTable, found: Matching) -> tuple[list[str], float]:
-        """What rounding does not explain, a few words each; and the highest score of the rows that it does."""
+        """Rows that rounding does not explain, a few words each; and the highest score of those that it does."""
         wrong, highest = [], 0.0
         lost, extra = (
             {image: [row for i, row in rows if i == image] for image, _ in rows}

@@ -12,7 +12,7 @@ from trtsmith.converter.verify.meaning.selections import Selection
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of the reference, and what rounding may change of each."""
+    """The reference's scores, and the possible change of each by rounding."""
 
     values: np.ndarray
     bound: np.ndarray
@@ -20,7 +20,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Aligned:
-    """An output as it is compared element by element: what rounding explains is as expected in it.
+    """An output prepared for comparison by element: parts that rounding explains are set to the expected values.
 
     told: how much is the same, in words. wrong: what rounding does not explain; "" where it explains everything.
     matched, of: how many of how many are the same.
