@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_args
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import Options, options_of
-from trtsmith.converter.base.options.kinds import Kind, kind_of
+from trtsmith.converter.base.options.kinds import Kind, PrecisionName, kind_of
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
 P = ParamSpec("P")
@@ -30,6 +31,9 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
 
         @wraps(function)
         def call(*arguments: P.args, **named: P.kwargs) -> T:
+            for name in named:
+                if name not in spelled.parameters:
+                    raise TypeError(_unknown(function.__name__, name, list(spelled.parameters)))
             given = spelled.bind(*arguments, **named).arguments
             problems = [
                 problem
@@ -44,6 +48,12 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
         return call
 
     return checking
+
+
+def _unknown(function: str, name: str, known: Sequence[str]) -> str:
+    near = f'precision="{name}"' if name in get_args(PrecisionName) else nearest(name, known)
+    told = f"did you mean {near}?" if near else f"help(trtsmith.{function}) lists them"
+    return f"trtsmith.{function}() has no argument {name!r}; {told}"
 
 
 def _spelled_out(found: Signature, options: Options) -> Signature:

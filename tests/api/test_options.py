@@ -61,7 +61,7 @@ def test_the_function_has_the_options_as_keywords() -> None:
     )
     told = {"names": (), "every": False, "kept": None, "read": (), "in_memory": False, "ops": ()}
     assert vars(call(most=3)) == {**told, "most": 3, "plugins_from_packages": True}  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match="unexpected keyword argument 'moist'"):
+    with pytest.raises(TypeError, match="has no argument 'moist'"):
         call(moist=3)
     with pytest.raises(trtsmith.UsageError, match="most is of the type str"):
         call(most="3")
@@ -158,3 +158,17 @@ def test_results_are_short_in_a_session(tmp_path: Path) -> None:
     assert shown.startswith("<Analysis: nodes: 1 native, 1 unsupported; problems: ") and len(shown) < 400
     shown = [repr(definition) for definition in trtsmith.operators()]
     assert "<OpDef MatrixInverse version 1: x -> output; 3 aliases>" in shown and max(map(len, shown)) < 200
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("fp16", 'did you mean precision="fp16"?'),
+        ("shape", "did you mean shapes?"),
+        ("frobnicate", "help(trtsmith.check) lists them"),
+    ],
+)
+def test_an_unknown_argument_is_told_what_was_meant(name: str, told: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        trtsmith.check("m.onnx", **{name: True})  # type: ignore[arg-type]
+    assert str(caught.value) == f"trtsmith.check() has no argument {name!r}; {told}"
