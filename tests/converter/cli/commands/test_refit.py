@@ -310,7 +310,7 @@ def test_graphs_that_are_not_made_anew(
 
 @pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 def test_a_gpu_is_needed(cli: Cli, converted: Converted, monkeypatch: pytest.MonkeyPatch) -> None:
-    converted("--refit --flavour tensorrt_rtx")
+    converted("--refit")
     document = dict(read_document(Path("e.manifest.json")))
     document["tensorrt"] = {"flavour": "tensorrt_rtx", "version": "1.7.1.116"}
     Path("e.manifest.json").write_text(json.dumps(document))
