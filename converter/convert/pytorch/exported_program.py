@@ -19,10 +19,11 @@ from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.convert.pytorch.torch_problems import (
     decides_by_data,
     export_problem,
-    refuses_shapes,
 )
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.importers.torch_ops import quiet
+
+_DIM = torch.export.Dim
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,9 @@ def _exported(
     """torch.export's program; traced through its bytecode where running it does not do, as torch.onnx.export tries it."""
 
     shapes = starred_shapes(module, len(args), source.dynamic_shapes)
+    example = _without_ones(args, kwargs, module, shapes)
 
-    def exported(*, strict: bool, example: Any = (args, kwargs)) -> Any:
+    def exported(*, strict: bool) -> Any:
         with redirect_stderr(StringIO()) as said:  # PyTorch prints the graph up to an error
             found = torch.export.export(module, *example, dynamic_shapes=shapes, strict=strict)
         sys.stderr.write(said.getvalue())
@@ -87,10 +89,6 @@ def _exported(
                     return found
             # strict=True takes minutes to say the same of a detector
             raise ConversionError(export_problem(error, str(source))) from error
-        if refuses_shapes(error):  # torch.export fixes sizes that are 1 in the example, as a batch often is
-            with suppress(Exception):
-                longer = _without_ones(args, kwargs, module, shapes)
-                return exported(strict=False, example=longer)
         with suppress(Exception):
             found = exported(strict=True)
             told.append("torch.export takes the module only with strict=True")
@@ -101,18 +99,16 @@ def _exported(
 def _without_ones(
     args: Sequence[Any], kwargs: Mapping[str, Any], module: Any, shapes: Any
 ) -> tuple[Any, Any]:
-    """The example with two elements along each dynamic axis that has one."""
-    names, star = parameter_names(module), star_name(module)
-    if isinstance(shapes, Mapping):
-        given = [*(shapes.get(name) for name in names), *(shapes.get(star) or ())]
-        named = shapes
-    else:
-        first = (
-            [*shapes[: len(names)], *shapes[len(names)]] if star and len(shapes) > len(names) else [*shapes]
-        )
-        given, named = first[: len(args)], dict(zip(kwargs, first[len(args) :], strict=False))
-    longer = [_lengthened(value, spec) for value, spec in zip_longest(args, given[: len(args)])]
-    return tuple(longer), {name: _lengthened(value, named.get(name)) for name, value in kwargs.items()}
+    """The example with two elements along each dynamic axis that has one, since torch.export fixes sizes of 1.
+
+    Unchanged where the shapes do not fit the arguments: torch.export says what is wrong.
+    """
+    with suppress(Exception):
+        by_name = shapes_by_name(module, len(args), kwargs, shapes)
+        names = positional_names(module, len(args))
+        longer = [_lengthened(value, by_name.get(name)) for name, value in zip(names, args, strict=True)]
+        return tuple(longer), {name: _lengthened(value, by_name.get(name)) for name, value in kwargs.items()}
+    return args, kwargs
 
 
 def _lengthened(value: Any, spec: Any) -> Any:
@@ -120,8 +116,8 @@ def _lengthened(value: Any, spec: Any) -> Any:
         return value
     if isinstance(value, torch.Tensor):
         for axis, dim in spec.items() if isinstance(spec, Mapping) else enumerate(spec):
-            is_dynamic = dim is not None and not isinstance(dim, int) and dim is not torch.export.Dim.STATIC
-            if is_dynamic and value.shape[axis] == 1:
+            fixed = isinstance(dim, int) or any(dim is one for one in (None, _DIM.STATIC, _DIM.AUTO))
+            if not fixed and value.shape[axis] == 1:
                 value = value.repeat_interleave(2, axis)
         return value
     if isinstance(value, Mapping):
@@ -290,6 +286,21 @@ def _parameters(module: Any) -> Sequence[inspect.Parameter]:
         return tuple(inspect.signature(module.forward).parameters.values())
     except (TypeError, ValueError):
         return ()
+
+
+def positional_names(module: Any, count: int) -> list[str]:
+    """Names of so many positional arguments: the parameters', then args_0, args_1, ... for those of *args."""
+    return [*parameter_names(module), *(f"args_{index}" for index in range(count))][:count]
+
+
+def shapes_by_name(module: Any, count: int, kwargs: Mapping[str, Any], shapes: Any) -> dict[str, Any]:
+    """dynamic_shapes by argument, from the form of `starred_shapes`; those of *args by their `positional_names`."""
+    names, first, star = positional_names(module, count), len(parameter_names(module)), star_name(module)
+    if not isinstance(shapes, Mapping):
+        shapes = dict(
+            zip([*names[:first], *([star] if names[first:] else []), *kwargs], shapes, strict=False)
+        )
+    return {**shapes, **dict(zip(names[first:], shapes.get(star) or (), strict=False))}
 
 
 def starred_shapes(module: Any, count: int, shapes: Any) -> Any:

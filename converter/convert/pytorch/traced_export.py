@@ -27,8 +27,9 @@ from trtsmith.converter.convert.pytorch.exported_program import (
     evaluating,
     example_arguments,
     parameter_names,
+    positional_names,
     program_of,
-    star_name,
+    shapes_by_name,
     starred_shapes,
     unchanged,
 )
@@ -89,8 +90,7 @@ class _Flat(torch.nn.Module):
 def _traced(source: TorchModule, folder: Path) -> ExportedModel | None:
     """None where PyTorch cannot write it, or the trace may lose something."""
     args, kwargs = example_arguments(source.args), dict(source.kwargs)
-    parameters = parameter_names(source.module)
-    positional = [*parameters, *(f"args_{index}" for index in range(len(args)))][: len(args)]
+    positional = positional_names(source.module, len(args))
     leaves = _tensors({**dict(zip(positional, args, strict=True)), **kwargs})
     inputs = {name_of_path(path): tensor for path, tensor in leaves}
     flat = _Flat(source.module, (args, kwargs))
@@ -109,11 +109,7 @@ def _traced(source: TorchModule, folder: Path) -> ExportedModel | None:
             lambda leaf: NamedLeaf(next(names)) if isinstance(leaf, torch.Tensor) else leaf, flat.result
         )
         shapes = starred_shapes(source.module, len(args), source.dynamic_shapes) or {}
-        own, starred = positional[: len(parameters)], positional[len(parameters) :]
-        star = star_name(source.module)
-        if not isinstance(shapes, Mapping):
-            shapes = dict(zip([*own, *([star] if starred else []), *kwargs], shapes, strict=False))
-        shapes = {**shapes, **dict(zip(starred, shapes.get(star) or (), strict=False))}
+        shapes = shapes_by_name(source.module, len(args), kwargs, shapes)
         bounds = {name_of_path(path): _bounds(shapes, path) for path, _ in leaves}
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always", TracerWarning)
@@ -139,7 +135,7 @@ def _traced(source: TorchModule, folder: Path) -> ExportedModel | None:
             profile,
             {name: array_of(tensor) for name, tensor in inputs.items()},
             dict(zip(outputs, expected, strict=True)),
-            calling_of(args, kwargs, parameters, list(inputs), outputs, lambda: result),
+            calling_of(args, kwargs, parameter_names(source.module), list(inputs), outputs, lambda: result),
             endless,
             tuple(told),
         )
