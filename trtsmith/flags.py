@@ -6,7 +6,6 @@ from argparse import Action, ArgumentParser, Namespace, _ActionsContainer
 from collections.abc import Mapping
 from typing import Any
 
-from trtsmith.converter.base.options.actions import given
 from trtsmith.converter.base.options.declared import Block, Option, Options, blocks_of, options_of, title_of
 from trtsmith.converter.base.options.kinds import Flag, Kind
 
@@ -22,8 +21,9 @@ class NextProfile(Action):
         if any(shapes.values()):
             before.append(Namespace(**shapes))
             vars(namespace).update({name: type(value)() for name, value in shapes.items()})
+            given = getattr(parser, "given", {})
             for name in shapes:  # the next profile has its own
-                given(namespace).pop(name, None)
+                given.pop(name, None)
         if value != len(before):
             parser.error(
                 f"argument {flag}: {value} is given for profile {len(before)}: they are numbered in order"

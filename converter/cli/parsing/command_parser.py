@@ -10,7 +10,6 @@ from pathlib import PurePath
 from typing import Any, NoReturn
 
 from trtsmith.converter.base.errors import EXIT_USAGE
-from trtsmith.converter.base.options.actions import Once, forget_given
 from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.help_text import HelpText
@@ -53,6 +52,18 @@ class _AllHelp(argparse.Action):
         parser.exit()
 
 
+class _Once(argparse._StoreAction):
+    """Stores the value of a flag, and refuses a second one."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, flag: Any = None
+    ) -> None:
+        assert isinstance(parser, CommandParser)
+        if flag is not None:
+            parser.check_first("/".join(self.option_strings), self.dest, value)
+        setattr(namespace, self.dest, value)
+
+
 _MANY = 12
 """A command with more flags has a short help: everything else fits a screen of 50 lines as it is."""
 
@@ -70,7 +81,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "formatter_class": HelpText, "allow_abbrev": False})
-        self.register("action", None, Once)
+        self.register("action", None, _Once)
+        self.given: dict[str, Any] = {}  # values of flags on this command line so far, by dest
         self._words: Sequence[str] = ()
         self._positionals.title, self._optionals.title = "arguments", "options"
 
@@ -117,8 +129,8 @@ class CommandParser(argparse.ArgumentParser):
         ]
         if unknown:
             self.refuse(unknown)
+        self.given.clear()
         known, more = super().parse_known_args(args, namespace)
-        forget_given(known)
         if more and self._subparsers is None:  # argparse would tell of them as words of `trtsmith` itself
             what = f"unrecognized arguments: {' '.join(more)}"
             self.refuse([Problem(what, self._where(), self._brief_usage(), self._fix_of(more[0]))])
@@ -145,6 +157,13 @@ class CommandParser(argparse.ArgumentParser):
                 fix = f"{self.prog} {choices[0]} {value}"
             what = f"argument {name}: invalid choice: {value!r}"
             self.refuse([Problem(what, self._where(), f"one of {', '.join(choices)}", fix)])
+
+    def check_first(self, flag: str, dest: str, value: Any) -> None:
+        """Refuses a second value of a flag that takes one."""
+        if dest in self.given:
+            what = f"argument {flag}: {self.given[dest]!r} and {value!r} are given"
+            self.refuse([Problem(what, self._where(), "one value", "leave one of them out")])
+        self.given[dest] = value
 
     def _where(self) -> str:
         return f"the command line of `{self.prog}`"

@@ -170,7 +170,7 @@ def test_the_colour_is_known_before_the_line_is_parsed() -> None:
 )
 def test_a_flag_of_one_value_is_not_given_twice(words: str, cli: Cli) -> None:
     first = words.split("=")[0].split(" ")[0]
-    refused(cli(f"convert m.onnx {words}"), 2, f"argument {first}", "it takes one value")
+    refused(cli(f"convert m.onnx {words}"), 2, f"argument {first}", "one value", "leave one of them out")
 
 
 def test_the_values_of_a_list_add_up() -> None:
@@ -178,7 +178,6 @@ def test_the_values_of_a_list_add_up() -> None:
     words = "convert m.onnx --target sm86 --target sm89,sm86 --minShapes=x:1 --profile=1 --minShapes=x:2"
     asked = parser.parse_args(words.split())
     assert asked.target == ("sm86", "sm89") and [one.minShapes for one in asked.profiles] == ["x:1"]
-    assert not hasattr(asked, "flags_given")
     bench = build_parser(["bench"]).parse_args(["bench", "m.plan", "--at", "min", "--at", "max"])
     assert bench.at == ("min", "max")
     assert build_parser(["bench"]).parse_args(["bench", "m.plan"]).at == ("opt",)
