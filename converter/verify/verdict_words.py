@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf, isinf
 from shlex import quote
 
+from trtsmith.converter.rewrite.precision.formats import FP16
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost
 from trtsmith.converter.verify.findings import Finding
@@ -101,9 +102,6 @@ _OTHER_INPUTS: Mapping[str, str] = {
 }
 """By kind, which inputs would do."""
 
-HALF_MOST = 65504.0
-"""The largest number of float16."""
-
 _MOST_SAID = 3
 """Comparisons that disagree, and inputs, that a sentence names."""
 
@@ -186,7 +184,8 @@ def _of_disagreement(told: Told) -> Iterator[str]:
     """What could be done where an output disagrees. Graphs in 8 bits cannot be searched: layers are kept in float32."""
     kinds = {one.kind: one for one in told.findings}
     if beyond := [c for c in told.comparisons if not c.agrees and _overflows(c)]:
-        yield f"float16 ends at 65504: leave --io-precision out, or use --precision bf16 for {beyond[0].output!r}"
+        end = f"float16 ends at {FP16.largest:.5g}"
+        yield f"{end}: leave --io-precision out, or use --precision bf16 for {beyond[0].output!r}"
     if "original differs" in kinds:
         yield _FIXES["original differs"]
     if "moved by inputs" in kinds:
@@ -201,8 +200,9 @@ def _of_disagreement(told: Told) -> Iterator[str]:
 
 def _overflows(c: Comparison) -> bool:
     """Whether the output is infinite where the expected number is beyond float16."""
-    pair = (c.actual, c.expected)
-    return None not in pair and isinf(c.actual or 0.0) and HALF_MOST < abs(c.expected or 0.0) < inf
+    if c.actual is None or c.expected is None:
+        return False
+    return isinf(c.actual) and FP16.largest < abs(c.expected) < inf
 
 
 def _about_left(told: Told) -> str:

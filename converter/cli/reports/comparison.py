@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 
 from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.verify.compare import Comparison
@@ -19,9 +19,14 @@ def render_verdict(verdict: Verdict, model: object, engine: Path, *, located: bo
     its own.
     """
     advice = "" if located else verdict.advice
-    for word, named in (("MODEL", model), ("ENGINE", engine)):
-        if isinstance(named, Path):
-            advice = quote(str(named)).join(re.split(rf"\b{word}\b", advice))
+    if isinstance(model, Path):
+        advice = re.sub(
+            "^trtsmith locate MODEL( ENGINE)?",
+            lambda found: shlex.join(
+                ["trtsmith", "locate", str(model), *([str(engine)] if found[1] else [])]
+            ),
+            advice,
+        )
     return "\n".join(_lines(verdict, advice))
 
 

@@ -1,0 +1,19 @@
+"""A verdict on the screen: the command that it advises names the user's own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.cli.reports.comparison import render_verdict
+from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.verdict import DISAGREE, Verdict
+
+
+def test_files_and_outputs_that_are_called_as_their_placeholders_keep_their_names() -> None:
+    wrong = tuple(compare({"MODEL": np.ones(3, np.float32)}, {"MODEL": np.zeros(3, np.float32)}))
+    verdict = Verdict(DISAGREE, True, "generated", wrong)
+    first, advice, *_ = render_verdict(verdict, Path("my ENGINE.onnx"), Path("MODEL.plan")).split("\n")
+    assert first.startswith("verdict: disagree: MODEL: ")
+    assert advice == "next: trtsmith locate 'my ENGINE.onnx' MODEL.plan finds the faulty node"
