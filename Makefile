@@ -54,7 +54,7 @@ test-all:  ## every test; those that need a GPU are skipped without one, and cou
 test-other-cpu: export ATEN_CPU_CAPABILITY = default
 test-other-cpu: export ONEDNN_MAX_CPU_ISA = SSE41
 test-other-cpu: export OMP_NUM_THREADS = 1
-test-other-cpu: ARGS = -m stored_numbers tests/converter/cli/commands/test_sample.py
+test-other-cpu: ARGS = -m stored_numbers $(shell grep -rl 'mark.stored_numbers' tests --include='test_*.py')
 test-other-cpu: test-all  ## the tests that compare with numbers computed elsewhere, with the kernels of another CPU
 
 lint: view  ## ruff, mypy and clang-format
