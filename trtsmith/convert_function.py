@@ -38,7 +38,7 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.builder.build_request import BuilderOptions
 from trtsmith.converter.engine.builder.deployment import DEPLOYED, settings_of
-from trtsmith.converter.verify.references import ExpectedOutputs
+from trtsmith.converter.verify.references import ExpectationOptions
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.options import (
     Operators,
@@ -82,7 +82,7 @@ class Compared(TypedDict, total=False):
 
 CONVERSION = (
     *(Torch, Shapes, FreezingOptions, PrecisionRequest, BuilderOptions, PluginOptions, DeviceOptions),
-    *(DEPLOYED, Refusals, ExpectedOutputs, Tolerances, Compared, EngineFile, Page, Operators, Telling),
+    *(DEPLOYED, Refusals, ExpectationOptions, Tolerances, Compared, EngineFile, Page, Operators, Telling),
 )
 """The options of `trtsmith convert`."""
 

@@ -18,7 +18,7 @@ from trtsmith.converter.base.options.kinds import (
 )
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.model.model_bytes import ModelSource
-from trtsmith.converter.verify.references import ExpectedOutputs
+from trtsmith.converter.verify.references import ExpectationOptions
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.converter.verify.verify_bundle import (
@@ -33,7 +33,7 @@ VERIFICATION = (
     *(
         only(Torch, "", "data_folder"),
         VerifyInputs,
-        only(ExpectedOutputs, "inputs and outputs", "expected", "reference"),
+        only(ExpectationOptions, "inputs and outputs", "expected", "reference"),
     ),
     *(PolygraphyFiles, only(Tolerances, "verdict", "rtol", "atol", "not_compared", "compare")),
     *(only(VerifyOptions, "verdict", "precision"), RunningOptions, Page, Operators, Telling),

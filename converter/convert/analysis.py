@@ -13,11 +13,12 @@ import numpy as np
 
 from trtsmith.converter.base.arrays import ArraySource
 from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.options.kinds import Freeze
 from trtsmith.converter.base.options.shapes import ShapeRange, check_ranges
 from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
-from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
+from trtsmith.converter.convert.freezing import rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan, with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Mended

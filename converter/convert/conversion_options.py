@@ -20,7 +20,7 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.builder.build_request import OPTIMIZATION_LEVELS, BuilderOptions
 from trtsmith.converter.verify.given import without_inputs
-from trtsmith.converter.verify.references import ExpectedOutputs, check_one_expectation
+from trtsmith.converter.verify.references import ExpectationOptions, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances
 
 MODES = ("auto", "graph", "engine")
@@ -82,7 +82,7 @@ class DeviceOptions:
 
 
 @dataclass(frozen=True)
-class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptions, ExpectedOutputs):
+class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptions, ExpectationOptions):
     """What `trtsmith convert`, `check` and `rewrite` are told. Paths are as the user gave them.
 
     output: the engine's file; None: the engine is given back as bytes, and nothing is written.

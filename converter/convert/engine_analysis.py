@@ -1,4 +1,4 @@
-"""How the model of an engine was analysed when the engine was converted, from its manifest."""
+"""Derives from an engine's manifest the options with which its model was analysed."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -13,7 +13,7 @@ import onnx
 
 from trtsmith.converter.base.arrays import ArraySource, load_array, load_arrays, named_source
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.base.options.kinds import ARRAYS, FREEZE, Flag
+from trtsmith.converter.base.options.kinds import ARRAYS, FREEZE, Flag, Freeze
 from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
@@ -27,8 +27,6 @@ from trtsmith.importers.problem import Problem
 _FORM = "NAME=VALUE: 3, 0.5, true, [0,1], or @FILE.npy"
 
 Values = Mapping[str, np.ndarray]
-Freeze = Sequence[str] | Mapping[str, Any]
-"""Inputs that become constants: texts as --freeze takes them, or by name an array, a number or a list of numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)

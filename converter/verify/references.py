@@ -74,7 +74,7 @@ REFERENCE = Flag(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectedOutputs:
+class ExpectationOptions:
     """The original's outputs, or functions that compute them; without either, onnxruntime computes them."""
 
     TITLE: ClassVar[str] = "verdict"

@@ -37,7 +37,7 @@ from trtsmith.converter.verify.candidates import built_engine
 from trtsmith.converter.verify.given import GivenInputs, given_inputs, given_outputs, without_inputs
 from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
 from trtsmith.converter.verify.references import (
-    ExpectedOutputs,
+    ExpectationOptions,
     check_known,
     check_one_expectation,
 )
@@ -101,7 +101,7 @@ class PolygraphyFiles:
 
 
 @dataclass(frozen=True)
-class VerifyOptions(VerifyInputs, ExpectedOutputs, PolygraphyFiles, RunningOptions):
+class VerifyOptions(VerifyInputs, ExpectationOptions, PolygraphyFiles, RunningOptions):
     """What `trtsmith verify` is told. Paths are as the user gave them.
 
     force:     whether files that are written replace others, whatever they are.

@@ -18,6 +18,7 @@ from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.option_values import EXPECTED, is_cost, is_count, is_seconds
 from trtsmith.converter.base.options.actions import AddUp
 from trtsmith.converter.base.options.gpu_names import device_of, parse_targets
+from trtsmith.converter.base.progress import Progress as Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,6 @@ Arrays = StrPath | Mapping[str, Any]
 
 Samples = Arrays | Sequence[Arrays]
 Texts = str | Sequence[str]
-Progress = Callable[[str], None]
 Freeze = Sequence[str] | Mapping[str, Any]
 Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
 """Texts as --shapes and --values take them; or by name a range, or its text."""
