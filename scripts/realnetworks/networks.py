@@ -130,10 +130,17 @@ def _whisper() -> Made:
 
 
 def made(name: str) -> Made:
-    """The module, ready to run, and its inputs: the same in each call."""
+    """The module, ready to run, and its inputs: the same in each call.
+
+    Biases, which are made as zeros, are drawn, too: equal ones become one initializer, which no trained network has.
+    """
     torch.manual_seed(5)
     module, inputs = NETWORKS[name]()
     module.eval()
+    with torch.no_grad():
+        for key, parameter in module.named_parameters():
+            if key.endswith("bias"):
+                parameter.add_(torch.randn_like(parameter), alpha=0.02)
     for key, buffer in module.named_buffers():
         if key.endswith("running_var"):
             buffer.uniform_(0.5, 1.5)
