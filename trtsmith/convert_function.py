@@ -134,6 +134,7 @@ def convert(
         compute that operator's nodes, from inputs and attributes, instead of onnxruntime. In numpy or PyTorch.
     precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for layers whose accuracy allows it; "": the model's types.
     keep_fp32:    nodes to keep in float32: names, patterns such as "/head/*", operators.
+    keep_only:    whether no other node is kept in float32 for the sake of accuracy.
     accumulate:   for "fp16" with TensorRT-RTX, which sums float16 products in float16: the sums to keep in float32.
         "fp16" none, "fp32" those of more than 256 products, "auto" or "" as many as the outputs' accuracy needs.
     float_lstm:   whether to compute DynamicQuantizeLSTM as a float32 LSTM: one fast layer that does not round its input

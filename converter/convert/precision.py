@@ -129,11 +129,11 @@ def _brought(
         return _with(work, widen_precision(work.graph, wide_io=request.io))
     if not REDUCED.isdisjoint(work.graph.elem_types()):  # what is in 16 bits already is decided anew
         work = _with(work, widen_precision(work.graph))
-    if fmt is FP16 and feeds is not None and request.decided is None and trial.measured is None:
+    if fmt is FP16 and feeds is not None and not request.settled and trial.measured is None:
         trial.measured = _measured(work, feeds)
     seen = trial.measured.magnitudes if trial.measured is not None else {}
     longest = longest_sum(work.options.target, fmt)
-    judged = longest is not None and request.decided is None
+    judged = longest is not None and not request.settled
     accumulate = request.accumulate or "auto"
     plain = work.model
 
@@ -147,6 +147,7 @@ def _brought(
             rewrites=merged(work.rewrites),
             seen=seen,
             reduced_io=request.io,
+            keep_only=request.keep_only,
             decided=request.decided,
             longest=longest,
             wide=wide,
@@ -157,6 +158,8 @@ def _brought(
         return done
 
     first = reduce(longest if judged and accumulate == "fp32" else None, {})
+    if request.keep_only and longest is not None:
+        first = _told(first, SumsReport("fp16", len(long_sums(plain)), 0))
     if not judged or first.report.share is not None:
         return _with(work, first)
     trial.long, trial.kept = len(long_sums(work.model)) + _kept(first), _kept(first)

@@ -24,6 +24,7 @@ PRECISIONS = ("fp32", *FORMATS, *QUANTIZED)
 
 _WITH = {
     "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
+    "--keep-only": ("fp16", "bf16"),
     "--accumulate": ("fp16",),
     "--io-precision": ("fp16", "bf16", "fp32"),
     "--calibration": QUANTIZED,
@@ -39,6 +40,7 @@ class PrecisionRequest:
     precision:  "" leaves the types as the model has them.
     accumulate: "": auto.
     float_lstm: means something with any precision, and without one.
+    keep_only:  whether `keep` is all that stays in float32 for the sake of accuracy.
     decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
     """
 
@@ -60,6 +62,13 @@ class PrecisionRequest:
             keyword="keep_fp32",
         ),
     ] = ()
+    keep_only: Annotated[
+        bool,
+        Flag(
+            "keep no other node in float32 for the sake of accuracy: neither sensitive operators nor values that leave the "
+            "type's range on the inputs"
+        ),
+    ] = False
     accumulate: Annotated[
         str,
         Flag(
@@ -98,6 +107,7 @@ class PrecisionRequest:
         self.check_meaning(
             {
                 "--keep-fp32": self.keep,
+                "--keep-only": self.keep_only,
                 "--accumulate": self.accumulate,
                 "--io-precision": self.io,
                 "--calibration": self.calibration,
@@ -116,6 +126,11 @@ class PrecisionRequest:
                 problems.append(Problem(f"{flag} has no effect {beside}", flag, expected, fix))
         if problems:
             raise UsageError(problems)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known which nodes stay in float32: no run is asked."""
+        return self.keep_only or self.decided is not None
 
     @property
     def format(self) -> Format | None:

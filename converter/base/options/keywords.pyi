@@ -38,6 +38,7 @@ class ConvertKeywords(TypedDict, total=False):
     inputs: Arrays | None
     precision: PrecisionName
     keep_fp32: Texts
+    keep_only: bool
     accumulate: AccumulateName
     float_lstm: bool
     io_precision: bool
@@ -97,6 +98,7 @@ class CheckKeywords(TypedDict, total=False):
     inputs: Arrays | None
     precision: PrecisionName
     keep_fp32: Texts
+    keep_only: bool
     accumulate: AccumulateName
     float_lstm: bool
     io_precision: bool
@@ -129,6 +131,7 @@ class RewriteKeywords(TypedDict, total=False):
     inputs: Arrays | None
     precision: PrecisionName
     keep_fp32: Texts
+    keep_only: bool
     accumulate: AccumulateName
     float_lstm: bool
     io_precision: bool
@@ -178,6 +181,7 @@ class LocateKeywords(TypedDict, total=False):
     inputs: Arrays | None
     precision: PrecisionName
     keep_fp32: Texts
+    keep_only: bool
     accumulate: AccumulateName
     float_lstm: bool
     io_precision: bool

@@ -223,6 +223,8 @@ class Judge:
     seen:   by value name (of the outermost graph), the largest magnitude in the float32 run.
     limit:  what magnitudes of `seen` must not exceed.
     final:  whether `asked` is all that stays in float32: nothing else is looked at.
+    trusts: whether nothing else stays in float32 for the sake of accuracy: only what TensorRT does not build in the type, and
+        numbers that have to be exact.
     longest: how many products a reduced node may sum; None: any number.
     wide:   by node name, why its sum must be of float32, however many products it has.
     zeros:  whether values that the type has zero for may be that: outputs are to be looked at.
@@ -233,6 +235,7 @@ class Judge:
     seen: Mapping[str, float]
     limit: float
     final: bool = False
+    trusts: bool = False
     longest: int | None = None
     wide: Mapping[str, str] = field(default_factory=dict)
     zeros: bool = False
@@ -252,36 +255,27 @@ class Judge:
             return Judgement(Wish.FULL, asked)
         if node.op_type in FIXED and not node.domain:
             return Judgement(Wish.FULL)
-        reason = (
-            ""
-            if self.final
-            else (
-                self._nature(node)
-                or chain
-                or refused(node, self.fmt)
-                or self._range(node, ports)
-                or self._constants(node, ports)
-            )
-        )
-        if reason:
+        if reason := self._reason(node, ports, chain):
             return Judgement(Wish.FULL, reason)
         heavy = node.domain == PLUGIN_NAMESPACE or (node.op_type in HEAVY and not sums_few(node))
         heavy = heavy or node in self._attention.softmax
         return Judgement(Wish.REDUCED if heavy else Wish.EITHER)
 
+    def _reason(self, node: Node, ports: Ports, chain: str) -> str:
+        """Why the node stays in float32; "" if it need not."""
+        if self.final:
+            return ""
+        accurate = "" if self.trusts else self._nature(node)
+        reason = _exact(node) or accurate or chain or refused(node, self.fmt)
+        return reason if self.trusts else reason or self._range(node, ports) or self._constants(node, ports)
+
     def _nature(self, node: Node) -> str:
-        if node.domain == PLUGIN_NAMESPACE:
-            kept = by_name()[node.op_type].float32_only
-            if kept:
-                return kept
-        elif node in self._attention.softmax:
+        if node in self._attention.softmax:
             return ""
         elif node.op_type in SENSITIVE and not pools(node) and not self._cubes(node):
             return SENSITIVE[node.op_type]
         elif node.op_type == "Div" and not node.scope.is_constant(node.inputs[1]):
             return QUOTIENT
-        elif sums_whole_numbers(node):
-            return WHOLE_SUM
         elif self.longest is not None and sums_more_than(node, self.longest):
             return LONG_SUM
         elif node.proto.name in self.wide:
@@ -336,7 +330,7 @@ class Judge:
 
     def _is_score(self, scope: Scope, name: str) -> bool:
         """Whether a value may be part of an attention's scores: in range, and no input of the model that nobody has seen."""
-        if self.final or scope.elem_type(name) != T.FLOAT:
+        if self.final or self.trusts or scope.elem_type(name) != T.FLOAT:
             return True
         if scope.is_constant(name):
             return not self._unfit_constant(scope, name)
@@ -376,6 +370,13 @@ def _must_not_be_zero(node: Node, name: str) -> bool:
     """Whether the value is a divisor of the node, or what it takes a root or a logarithm of."""
     divides = node.op_type == "Div" and node.inputs[1] == name
     return not node.domain and (divides or SENSITIVE.get(node.op_type) in (QUOTIENT, ROOT))
+
+
+def _exact(node: Node) -> str:
+    """Why rounding would break the node's result; "" of most nodes."""
+    if node.domain == PLUGIN_NAMESPACE:
+        return by_name()[node.op_type].float32_only
+    return WHOLE_SUM if sums_whole_numbers(node) else ""
 
 
 def refused(node: Node, fmt: Format) -> str:

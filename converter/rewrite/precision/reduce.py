@@ -58,6 +58,7 @@ def reduce_precision(
     rewrites: Sequence[Rewrite] = (),
     seen: Mapping[str, float] = _NOTHING,
     reduced_io: bool = False,
+    keep_only: bool = False,
     decided: Mapping[str, str] | None = None,
     longest: int | None = None,
     wide: Mapping[str, str] | None = None,
@@ -70,6 +71,7 @@ def reduce_precision(
     rewrites:   what nodes of the original became, whose names `keep` may use.
     seen:       largest magnitude of values in a float32 run, by name (converter/rewrite/precision/widen.py).
     reduced_io: whether float32 inputs and outputs of the model get the type too.
+    keep_only:  whether no other node stays in float32 for the sake of accuracy; `seen` is then not asked.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.
     longest:    how many products a reduced node may sum (converter/rewrite/precision/sums.py); None: any number.
@@ -92,11 +94,12 @@ def reduce_precision(
         folded = fold_affine(graph, fmt, asked, Converted(graph, T.FLOAT))
         if folded:
             order = list(graph.nodes())
-        judge = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {}, zeros)
+        limit, final = fmt.largest / MARGIN, decided is not None
+        judge = Judge(fmt, asked, seen, limit, final, keep_only, longest, wide or {}, zeros)
         ports, judged, reduced = _decisions(order, judge, reduced_io)
         whole = [node for node, wish in judged.items() if wish.reason == WHOLE_SUM]
         free = [n for n in reduced if is_sum(n) and n not in whole and n.name not in asked]
-        share = None if reduced_io or decided is not None else reduced_share(reduced, whole)
+        share = None if reduced_io or final or keep_only else reduced_share(reduced, whole)
         if share is not None and share < LEAST_SHARE:
             return Reduction(PrecisionReport("float32", 0, (), 0, 0, 0, seen=bool(seen), share=share), ())
         kept = tuple(_kept(order, judged))
