@@ -76,7 +76,7 @@ ENGINE_STEPS = (
     Step("onnx-tests", 420, "node_tests:check"),  # ONNX's backend node tests against ONNX's outputs
     Step("graphs", 240, "drawn.random_graphs:check"),  # random graphs against onnxruntime
     # The examples of every rewrite rule against the original's outputs.
-    Step("rules", 120, "rule_examples:check"),
+    Step("rules", 360, "rule_examples:check"),
 )
 ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 

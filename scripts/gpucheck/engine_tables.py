@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-MATCHED = ("exact", "tf32", "shapes")
-"""Verdicts on node tests: within the suite's tolerance; within what TF32 costs; right in type and shape, where ONNX
-prescribes no values."""
+MATCHED = ("exact", "tf32", "16 bits", "shapes")
+"""Verdicts on node tests: within the suite's tolerance; within what TF32 costs; within what rounding to the output's 16 bits
+explains; right in type and shape, where ONNX prescribes no values."""
 
 
 FORMS = ("fp32", "fp16", "bf16")

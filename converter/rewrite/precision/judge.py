@@ -223,8 +223,8 @@ class Judge:
     seen:   by value name (of the outermost graph), the largest magnitude in the float32 run.
     limit:  what magnitudes of `seen` must not exceed.
     final:  whether `asked` is all that stays in float32: nothing else is looked at.
-    trusts: whether nothing else stays in float32 for the sake of accuracy: only what TensorRT does not build in the type, and
-        numbers that have to be exact.
+    trusts: whether nothing else stays in float32 for the sake of accuracy: only what TensorRT does not build in the type,
+        and numbers that have to be exact.
     longest: how many products a reduced node may sum; None: any number.
     wide:   by node name, why its sum must be of float32, however many products it has.
     zeros:  whether values that the type has zero for may be that: outputs are to be looked at.
@@ -272,13 +272,13 @@ class Judge:
     def _nature(self, node: Node) -> str:
         if node in self._attention.softmax:
             return ""
-        elif node.op_type in SENSITIVE and not pools(node) and not self._cubes(node):
+        if node.op_type in SENSITIVE and not pools(node) and not self._cubes(node):
             return SENSITIVE[node.op_type]
-        elif node.op_type == "Div" and not node.scope.is_constant(node.inputs[1]):
+        if node.op_type == "Div" and not node.scope.is_constant(node.inputs[1]):
             return QUOTIENT
-        elif self.longest is not None and sums_more_than(node, self.longest):
+        if self.longest is not None and sums_more_than(node, self.longest):
             return LONG_SUM
-        elif node.proto.name in self.wide:
+        if node.proto.name in self.wide:
             return self.wide[node.proto.name]
         if self.fmt.digits < POSITION_DIGITS and reads_positions(node):
             return f"{self.fmt.name} has too few digits for the positions that it reads at"
