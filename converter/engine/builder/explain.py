@@ -226,9 +226,10 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     ),
     Explanation(
         ("tensor-ds.cpp", "name_to_tensor_index"),
-        "TensorRT-RTX gave two tensors of the engine one name: a fault of its own, seen in DETR in float16.",
+        "TensorRT-RTX gave two tensors of the engine one name: a fault of its own, seen in DETR in float16 with the scales "
+        "of zero that an untrained network has.",
         "layers that TensorRT-RTX joins in another way",
-        "--precision bf16, or --precision fp16 --keep-fp32 Add: DETR runs either way",
+        "trained weights, --precision bf16, or --precision fp16 --keep-fp32 Add: DETR runs in any of these ways",
     ),
     NO_GPU,
 )

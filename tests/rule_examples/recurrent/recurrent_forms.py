@@ -30,7 +30,7 @@ _EXAMPLES = (
         """<ir_version: 8, opset_import: ["" : 14]>
         g (float[T, 2, 4] x, float[2, 12, 4] w, float[2, 12, 3] r, float[2, 24] b, int32[2] lens, float[2, 2, 3] h0,
             float[2, 2, 3] c0, float[2, 9] p) => (float[T, 2, 2, 3] y, float[2, 2, 3] h, float[2, 2, 3] c) {
-            y, h, c = LSTM <hidden_size = 3, direction = "bidirectional", clip = 0.7, activation_alpha = [0.3, 0.1, 0.6],
+            y, h, c = LSTM <hidden_size = 3, direction = "bidirectional", clip = 9.0, activation_alpha = [0.3, 0.1, 0.6],
                 activations = ["HardSigmoid", "Tanh", "LeakyRelu", "Sigmoid", "tanh", "Elu"]> (x, w, r, b, lens, h0, c0, p)
         }""",
         feeds={

@@ -191,6 +191,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example(
             "fewer tokens than there are",
             model(*TRANSFORMERS, dt="[2, 3, 6]", b="[2, 6, 4]", c="[2, 6, 4]", u="[2, 3, 6]"),
+            scale=0.5,  # states grow to millions otherwise, and sums of them cancel
         ),
         Example("selective_scan_ref", model(*_EINSUM, a="[3, 4]")),
         Example(
