@@ -28,6 +28,8 @@ sums, emulated, and by 3.6e-4 with those of more than 256 products in float32, i
 Networks that float16 itself puts further off have that as their measure.
 """
 
+NO_INPUTS = "the sizes of the inputs are not known; give --shapes or --inputs"
+"""Why nothing is tried of a network that nothing was generated for."""
 
 ZEROED = 5e-2
 """Error that a slice of an output may have where values below float16's range became zero.
@@ -105,7 +107,7 @@ def needed_sums(question: SumsQuestion, reduced: Model, io_types: Sequence[IoTyp
     """
     feeds = question.feeds
     if feeds is None:
-        return Needed({}, why="no --inputs to try them on")
+        return Needed({}, why=NO_INPUTS)
     order = summing_nodes(reduced)
     if not order:
         return Needed({}, why="none is a sum in float16")

@@ -14,8 +14,7 @@ import numpy as np
 
 from trtsmith.converter.base.arrays import load_arrays
 from trtsmith.converter.base.errors import BuildRefused, ConversionError, TrtsmithError, problems_named
-from trtsmith.converter.base.options.shape_tensors import value_profile
-from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.base.options.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.base.output_file import check_report
 from trtsmith.converter.base.own_files import CACHE
 from trtsmith.converter.base.printable import one_line
@@ -34,13 +33,14 @@ from trtsmith.converter.convert.facts import (
     still_read,
     unchecked_values,
 )
-from trtsmith.converter.convert.opening import OpenedModel, has_example, name_of, open_model
+from trtsmith.converter.convert.opening import has_example, name_of, open_model
 from trtsmith.converter.convert.plan import Plan, needed_libraries
-from trtsmith.converter.convert.precision import examples, precision_facts
+from trtsmith.converter.convert.precision import precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.convert.refitting import refit_facts
+from trtsmith.converter.convert.trial_inputs import shape_tensor_values, usual_inputs, with_example
 from trtsmith.converter.convert.workarounds.building import MendedBuild, build_mended
 from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
 from trtsmith.converter.engine.builder.build import check_targets
@@ -68,10 +68,8 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
-from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import ComparisonRequest, ConversionCheck, prepare
-from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.references import (
     NO_REFERENCES,
     check_known,
@@ -179,7 +177,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     opened = open_model(options.model, progress, force=options.force)
     original, given = opened.model, options.inputs is not None
     check_known(options.references, original)
-    options = _with_example(options, opened)
+    options = with_example(options, opened)
     clock.ended(then="rewrite and plan")
     prepared = _Preparation(options, progress.step)
     asked = replace(analysis_options(options), progress=progress)
@@ -357,17 +355,6 @@ def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None
         check_report(cache, files, "--timing-cache", "the timing cache", CACHE, force=options.force)
 
 
-def _with_example(options: ConvertOptions, opened: OpenedModel) -> ConvertOptions:
-    """What a PyTorch module brings along, where the user says nothing else."""
-    shapes = opened.shapes(options.shapes)
-    if options.inputs is not None or opened.inputs is None:
-        return replace(options, shapes=shapes)
-    expected = options.expected
-    if expected is None and options.references.whole is None:
-        expected = opened.expected
-    return replace(options, shapes=shapes, inputs=opened.inputs, expected=expected)
-
-
 class _Preparation:
     """What follows from the graph in the model's own precision: the profile, and the comparison to make, if any."""
 
@@ -387,7 +374,7 @@ class _Preparation:
         specs = [spec for spec in graph_inputs(original.proto) if spec.name not in analysis.frozen]
         self.profile = profile_for(specs, options.shapes)
         self.more = [profile_for(specs, one) for one in options.more_shapes]
-        self.values = _value_profile(options, analysis.plain, specs)
+        self.values = shape_tensor_values(options, analysis.plain, specs)
         if options.verify is not None:
             self._step("preparing inputs for the comparison")
             request = ComparisonRequest(
@@ -402,11 +389,9 @@ class _Preparation:
             self.check = prepare(original, specs, profiles, self.values, analysis.frozen, request)
 
     def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:
-        """The inputs that are compared with, for a precision to be tried with, too."""
+        """Inputs of the comparison; the precision phase runs on them, too. Without a comparison, the same inputs."""
         self.once(analysis)
-        if self.check is not None:
-            return self.check.feeds
-        return examples(analysis.original, self._options.inputs, analysis.frozen)
+        return self.check.feeds if self.check is not None else usual_inputs(self._options, analysis)
 
 
 def _run_request(
@@ -424,15 +409,6 @@ def _run_request(
         built_version=built.version,
         targets=built.targets,
     )
-
-
-def _value_profile(
-    options: ConvertOptions, rewritten: Rewritten, specs: Sequence[InputSpec]
-) -> dict[str, ShapeRange]:
-    """Values of the shape tensors that one sees without TensorRT, and of those that the user names."""
-    tensors = shape_inputs(rewritten.model.proto)
-    examples = load_inputs(options.inputs, specs) if options.inputs is not None else {}
-    return value_profile(specs, tensors, options.values, examples)
 
 
 def _profiles(

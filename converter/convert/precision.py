@@ -12,7 +12,7 @@ from trtsmith.converter.base.arrays import ArraySource
 from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.base.progress import Progress, steps_of
-from trtsmith.converter.convert.accumulation import SumsQuestion, bearable_sums, needed_sums
+from trtsmith.converter.convert.accumulation import NO_INPUTS, SumsQuestion, bearable_sums, needed_sums
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.quantize.quantize import quantize
 from trtsmith.converter.convert.quantize.samples import load_samples, split
@@ -78,6 +78,21 @@ def in_precision(
     if not request.precision:
         return rewritten
     trial = _Trial()
+    done = _tried(rewritten, request, feeds, given, trial)
+    untried = _untried(request, feeds, trial)
+    if done.precision is None or done.precision.unchanged or not untried:
+        return done
+    return replace(done, precision=replace(done.precision, untried=untried))
+
+
+def _tried(
+    rewritten: Rewritten,
+    request: PrecisionRequest,
+    feeds: Mapping[str, np.ndarray] | None,
+    given: bool,
+    trial: _Trial,
+) -> Rewritten:
+    """The graph in the precision: with every sum in float16, if the outputs bear it, else with what they need."""
     done = rewritten.in_precision(lambda work: _brought(work, request, feeds, given, trial))
     if trial.question is None or done.precision is None:
         return done
@@ -89,6 +104,13 @@ def in_precision(
     error, tried = bearable
     sums = SumsReport("auto", trial.long, trial.kept, error, error)
     return replace(done, precision=replace(done.precision, sums=sums), tried=tried)
+
+
+def _untried(request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None, trial: _Trial) -> str:
+    """Why float16's range was not tried; "" where it was, or means nothing."""
+    if request.format is not FP16 or request.decided is not None or trial.measured is not None:
+        return ""
+    return NO_INPUTS if feeds is None else "onnxruntime does not run the graph"
 
 
 @dataclass

@@ -16,9 +16,10 @@ from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.base.output_file import check_report
 from trtsmith.converter.base.own_files import REWRITTEN
 from trtsmith.converter.base.progress import Progress, Steps, progress_reports
-from trtsmith.converter.convert.analysis import Analysis, analyse
+from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.opening import open_model
+from trtsmith.converter.convert.trial_inputs import analyse_opened
 from trtsmith.converter.engine.builder.flavour import expected_target
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.model.model import Model
@@ -55,7 +56,8 @@ def _rewritten(options: ConvertOptions, progress: Steps, expand: bool, plugin_v2
     asked = replace(analysis_options(options), target=target, whole=False, compiled=False, progress=progress)
     progress.step("loading the model")
     check_report(options.output, (options.model,), "-o", "the graph", REWRITTEN, force=options.force)
-    analysis = analyse(open_model(options.model, progress, force=options.force).model, asked)
+    opened = open_model(options.model, progress, force=options.force)
+    analysis = analyse_opened(opened, options, asked)
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.base.progress import Progress, steps_of
-from trtsmith.converter.convert.analysis import Analysis, analyse
+from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.opening import open_model
+from trtsmith.converter.convert.trial_inputs import analyse_opened
 
 
 def check_model(options: ConvertOptions, progress: Progress, *, build: bool) -> Analysis:
@@ -18,7 +19,7 @@ def check_model(options: ConvertOptions, progress: Progress, *, build: bool) -> 
     """
     steps_of(progress)("loading the model")
     opened = open_model(options.model, progress, force=options.force)
-    analysis = analyse(opened.model, replace(analysis_options(options), progress=progress))
+    analysis = analyse_opened(opened, options, replace(analysis_options(options), progress=progress))
     if not build or not analysis.convertible:
         return analysis
     from trtsmith.converter.convert.pipeline import convert  # only those who build wait for it

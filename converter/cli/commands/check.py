@@ -123,8 +123,9 @@ def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
         return []
     kept = report.kept if every_node else ()
     sums = report.sums.line() if report.sums is not None else ""
+    more = {"ranges": report.range_line(), "sums": sums}
     return [
         *(f"in float32: {one_line(k.node)} ({one_line(k.op_type)}): {one_line(k.reason)}" for k in kept),
         f"precision: {one_line(report.summary())}",
-        *([f"sums: {one_line(sums)}"] if sums else []),
+        *(f"{name}: {one_line(text)}" for name, text in more.items() if text),
     ]

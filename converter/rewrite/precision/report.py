@@ -76,6 +76,7 @@ class PrecisionReport:
     share:     of a quantized network's products, those that would be in the type, if so few that nothing changed.
     products:  matrix products and convolutions that could be in the type, as neither the user nor their whole numbers keep
         them in float32. products_reduced: those of them that are.
+    untried:   why float16's range was not tried; "" where it was, or means nothing.
     """
 
     precision: str
@@ -91,6 +92,7 @@ class PrecisionReport:
     share: float | None = None
     products: int = 0
     products_reduced: int = 0
+    untried: str = ""
 
     @property
     def unchanged(self) -> bool:
@@ -109,6 +111,10 @@ class PrecisionReport:
         beside = f", {self.beside} between them in float32" if self.beside else ""
         folded = f", {len(self.folded)} folded into convolutions" if self.folded else ""
         return f"{self.reduced} nodes in {self.precision}{kept}{beside}{folded}, {self.casts} Casts inserted"
+
+    def range_line(self) -> str:
+        """For the user: that float16's range was not tried, and why; "" where it was."""
+        return f"whether values fit float16 was not tried: {self.untried}" if self.untried else ""
 
     def warning(self) -> str:
         """That most products are in float32, with the most frequent reasons; "" where at least half are in the type."""

@@ -59,6 +59,33 @@ def test_a_network_that_overflows_is_not_said_to_be_in_float16(tmp_path: Path, c
     assert ran.code == 0 and "matrix products" not in ran.err and "in bf16 against the original: " in ran.out
 
 
+def test_all_commands_try_the_range_on_generated_inputs(tmp_path: Path, cli: Cli) -> None:
+    """check, rewrite and convert choose the same nodes, without a comparison, too."""
+    text = "(float[N,8] x) => (float[N,8] y) { [first] h = MatMul (x, w) [last] y = MatMul (h, v) }"
+    weights = {"w": normal(8, 8, scale=3e4), "v": normal(8, 8, scale=1e-4)}
+    flags = (written(tmp_path / "m.onnx", text, weights), "--shapes", "x=2x8", "--precision", "fp16")
+    told = "(MatMul): 'h' reached "
+    for command in ("check -v", "rewrite -v", "convert -v --dry-run"):
+        ran = cli(command, *flags, *(["-o", tmp_path / "out.onnx"] if command == "rewrite -v" else []))
+        assert ran.code == 0 and f"in float32: first {told}" in ran.out + ran.err, ran
+    types = {t.name: t.data_type for t in onnx.load(tmp_path / "out.onnx").graph.initializer}
+    assert set(types.values()) == {onnx.TensorProto.FLOAT}
+    engine = ["-o", tmp_path / "m.plan", "--flavour", "tensorrt_rtx", "--target", "sm86", "--no-verify"]
+    assert cli("convert -q", *flags, *engine).code == 0
+    kept = json.loads((tmp_path / "m.manifest.json").read_text())["precision_report"]["kept"]
+    assert [one["node"] for one in kept] == ["first", "last"]
+
+
+def test_a_range_that_was_not_tried_is_told(model: Path, tmp_path: Path, cli: Cli) -> None:
+    line = "ranges: whether values fit float16 was not tried: the sizes of the inputs are not known; give --shapes"
+    ran = cli("check", model, "--precision", "fp16")
+    assert ran.code == 0 and f"{line} or --inputs" in ran.out.splitlines()
+    assert "ranges:" not in cli("check", model, "--precision", "bf16").out
+    assert "ranges:" not in cli("check", model, "--precision", "fp16", "--shapes", "x=2x8").out
+    np.savez(tmp_path / "in.npz", x=normal(2, 8))
+    assert "ranges:" not in cli("check", model, "--precision", "fp16", "--inputs", tmp_path / "in.npz").out
+
+
 def test_the_interface_s_types_reach_the_manifest(model: Path, tmp_path: Path, cli: Cli) -> None:
     arguments = ["--precision", "fp16", "--io-precision", "--shapes", "x=2x8", "--flavour", "tensorrt_rtx"]
     ran = cli("convert -q", model, "-o", tmp_path / "m.plan", *arguments, "--target", "sm86")
