@@ -111,8 +111,19 @@ class Analysis:
         return self
 
 
-Feeds = Callable[[Analysis], Values | None]
-"""Inputs of the original model, with which the precision tries float16's range, or calibrates."""
+@dataclass(frozen=True)
+class TrialInputs:
+    """Inputs on which float16's range is tried, or 8 bits are calibrated.
+
+    values: of the original's inputs by name; None: there are none. drawn: names of those that were generated.
+    """
+
+    values: Values | None = None
+    drawn: frozenset[str] = frozenset()
+
+
+Feeds = Callable[[Analysis], TrialInputs]
+"""Finds the inputs of an original model."""
 
 
 def analyse(
@@ -145,8 +156,8 @@ def analyse(
         return replace(first, plan=settled(first.plan))
     from trtsmith.converter.convert.precision import examples, in_precision  # only those who want one pay
 
-    values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
-    reduced = in_precision(plain, options.precision, values, given=given)
+    tried = TrialInputs(examples(original, options.inputs, frozen)) if feeds is None else feeds(first)
+    reduced = in_precision(plain, options.precision, tried.values, given=given, drawn=tried.drawn)
     return Analysis(original, plain, reduced, settled(plan(reduced, foreign)), frozen, reduced.model)
 
 

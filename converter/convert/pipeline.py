@@ -20,7 +20,7 @@ from trtsmith.converter.base.own_files import CACHE
 from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.base.progress import Progress, Steps, progress_reports
-from trtsmith.converter.convert.analysis import Analysis, analyse
+from trtsmith.converter.convert.analysis import Analysis, TrialInputs, analyse
 from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
 from trtsmith.converter.convert.comparison import GraphComparison, precision_to_judge_by
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
@@ -388,10 +388,13 @@ class _Preparation:
             profiles = (self.profile, *self.more)
             self.check = prepare(original, specs, profiles, self.values, analysis.frozen, request)
 
-    def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:
+    def feeds(self, analysis: Analysis) -> TrialInputs:
         """Inputs of the comparison; the precision phase runs on them, too. Without a comparison, the same inputs."""
         self.once(analysis)
-        return self.check.feeds if self.check is not None else usual_inputs(self._options, analysis)
+        if self.check is None:
+            return usual_inputs(self._options, analysis)
+        generation = self.check.source.generation
+        return TrialInputs(self.check.feeds, frozenset() if generation is None else generation.drawn)
 
 
 def _run_request(

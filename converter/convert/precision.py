@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,22 +67,26 @@ def in_precision(
     feeds: Mapping[str, np.ndarray] | None = None,
     *,
     given: bool = True,
+    drawn: Collection[str] = (),
 ) -> Rewritten:
     """The rewritten graph in the precision that is asked for; itself if none is.
 
     A model that has 16-bit types of its own keeps those of its inputs and outputs, and is else treated as if all of it
     were float32.
     feeds: inputs of the original model, with which float16's range is tried in a float32 run; None: it is not tried.
-    given: whether they are the user's: int8 and fp8 are not calibrated with made-up ones.
+    given: whether they are the user's: int8 and fp8 are not calibrated with made-up ones. drawn: names of generated ones.
     """
     if not request.precision:
         return rewritten
     trial = _Trial()
     done = _tried(rewritten, request, feeds, given, trial)
-    untried = _untried(request, feeds, trial)
-    if done.precision is None or done.precision.unchanged or not untried:
+    if done.precision is None or done.precision.unchanged:
         return done
-    return replace(done, precision=replace(done.precision, untried=untried))
+    ranges = (
+        {name: feeds[name] for name in sorted(drawn)} if done.precision.seen and feeds is not None else {}
+    )
+    report = replace(done.precision, untried=_untried(request, feeds, trial), drawn=_ends(ranges))
+    return replace(done, precision=report)
 
 
 def _tried(
@@ -104,6 +108,12 @@ def _tried(
     error, tried = bearable
     sums = SumsReport("auto", trial.long, trial.kept, error, error)
     return replace(done, precision=replace(done.precision, sums=sums), tried=tried)
+
+
+def _ends(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
+    """The smallest and the largest number of each array of floats."""
+    floats = {name: array for name, array in arrays.items() if "float" in array.dtype.name and array.size}
+    return {name: (float(array.min()), float(array.max())) for name, array in floats.items()}
 
 
 def _untried(request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None, trial: _Trial) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.shape_tensors import value_profile
 from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
-from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, Values, analyse
+from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, TrialInputs, analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import OpenedModel
 from trtsmith.converter.rewrite.freeze import shape_inputs
@@ -22,7 +22,7 @@ def analyse_opened(opened: OpenedModel, options: ConvertOptions, asked: Analysis
     """Analyses a model for `check` and `rewrite`, with the inputs that `convert` tries a precision on."""
     example = opened.inputs if options.inputs is None else options.inputs
 
-    def feeds(analysis: Analysis) -> Values | None:
+    def feeds(analysis: Analysis) -> TrialInputs:
         return usual_inputs(replace(options, inputs=example), analysis)
 
     return analyse(opened.model, asked, feeds, given=options.inputs is not None)
@@ -48,16 +48,17 @@ def shape_tensor_values(
     return value_profile(specs, tensors, options.values, given)
 
 
-def usual_inputs(options: ConvertOptions, analysis: Analysis) -> Values | None:
-    """The user's inputs, or for fp16 generated ones of the usual sizes, as for the comparison; None if sizes are unknown."""
+def usual_inputs(options: ConvertOptions, analysis: Analysis) -> TrialInputs:
+    """The user's inputs, or for fp16 generated ones of the usual sizes, as for the comparison; none if sizes are unknown."""
     from trtsmith.converter.convert.precision import examples  # only those who want a precision pay
     from trtsmith.converter.verify.sets import Generation
 
     if options.inputs is not None or options.precision.format is not FP16:
-        return examples(analysis.original, options.inputs, analysis.frozen)
+        return TrialInputs(examples(analysis.original, options.inputs, analysis.frozen))
     specs = [spec for spec in graph_inputs(analysis.original.proto) if spec.name not in analysis.frozen]
     with suppress(UsageError):  # sizes that are not given, or that memory does not hold: nothing is tried
         sizes = profile_for(specs, options.shapes)
         values = shape_tensor_values(options, analysis.plain, specs)
-        return Generation(analysis.original, specs, sizes, values, analysis.frozen).at("opt").arrays
-    return None
+        generation = Generation(analysis.original, specs, sizes, values, analysis.frozen)
+        return TrialInputs(generation.at("opt").arrays, generation.drawn)
+    return TrialInputs()

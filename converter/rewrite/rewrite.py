@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -123,8 +123,12 @@ class Rewritten:
                 by_sentence((f"{r.node} ({r.op_type})", one) for r in self.rewrites for one in r.numerics)
             ),
             *self._own_sums(),
-            *filter(None, [self.precision.warning() if self.precision is not None else ""]),
+            *self._of_precision(),
         )
+
+    def _of_precision(self) -> Iterator[str]:
+        if self.precision is not None:
+            yield from filter(None, (self.precision.warning(), self.precision.drawn_warning()))
 
     def of_profile(self) -> tuple[str, ...]:
         """What one has to know of the graph without an engine, which holds for its profile anyway."""

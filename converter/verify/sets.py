@@ -52,6 +52,11 @@ class Generation:
         """Inputs whose values are not drawn: the profile, which decides by them, has them."""
         return frozenset((*self.frozen, *self.values))
 
+    @property
+    def drawn(self) -> frozenset[str]:
+        """Inputs whose values are drawn."""
+        return frozenset(spec.name for spec in self.specs) - self.fixed
+
     def words(self, end: str) -> str:
         """The sizes and values at an end, as `images=1x3x64x64`."""
         told = [f"{name}={_sizes(getattr(r, end))}" for name, r in self.sizes.items()]

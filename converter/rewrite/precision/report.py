@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -77,6 +78,7 @@ class PrecisionReport:
     products:  matrix products and convolutions that could be in the type, as neither the user nor their whole numbers keep
         them in float32. products_reduced: those of them that are.
     untried:   why float16's range was not tried; "" where it was, or means nothing.
+    drawn:     by input, the smallest and the largest of the generated values that it was tried on; of given values nothing.
     """
 
     precision: str
@@ -93,6 +95,7 @@ class PrecisionReport:
     products: int = 0
     products_reduced: int = 0
     untried: str = ""
+    drawn: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def unchanged(self) -> bool:
@@ -115,6 +118,17 @@ class PrecisionReport:
     def range_line(self) -> str:
         """For the user: that float16's range was not tried, and why; "" where it was."""
         return f"whether values fit float16 was not tried: {self.untried}" if self.untried else ""
+
+    def drawn_warning(self) -> str:
+        """That float16's range was tried on generated inputs, and on which values; "" where it was not."""
+        if not self.drawn or not self.reduced:
+            return ""
+        told = [f"{name!r} from {low:.3g} to {high:.3g}" for name, (low, high) in self.drawn.items()]
+        more = f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+        return (
+            f"whether values fit float16 was tried on generated inputs only ({', '.join(told[:_SHOWN])}{more}): "
+            "larger real values may overflow; --inputs FILE.npz tries them"
+        )
 
     def warning(self) -> str:
         """That most products are in float32, with the most frequent reasons; "" where at least half are in the type."""
@@ -141,6 +155,9 @@ class PrecisionReport:
 
 _REASONS = 3
 """Reasons that a warning names."""
+
+_SHOWN = 3
+"""Inputs that a warning names."""
 
 _BEYOND = "values that the type does not hold, on the inputs"
 

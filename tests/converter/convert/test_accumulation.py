@@ -152,7 +152,10 @@ def test_sums_that_leave_the_range_stay_in_float32(tmp_path: Path) -> None:
 def test_without_inputs_no_sum_is_tried_and_that_is_said(tmp_path: Path) -> None:
     _, report = reduced(difference(tmp_path)[0], None)
     assert not report.kept and report.sums is not None
-    assert "0 of 3 nodes" in report.sums.line() and "untried: the sizes of the inputs are not known" in report.sums.line()
+    assert (
+        "0 of 3 nodes" in report.sums.line()
+        and "untried: the sizes of the inputs are not known" in report.sums.line()
+    )
 
 
 def test_a_tensorrt_that_sums_in_float32_has_nothing_to_say_of_sums(tmp_path: Path) -> None:

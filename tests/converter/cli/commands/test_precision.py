@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,30 @@ def test_all_commands_try_the_range_on_generated_inputs(tmp_path: Path, cli: Cli
     assert cli("convert -q", *flags, *engine).code == 0
     kept = json.loads((tmp_path / "m.manifest.json").read_text())["precision_report"]["kept"]
     assert [one["node"] for one in kept] == ["first", "last"]
+
+
+def test_one_warning_names_the_generated_values_that_float16_was_tried_on(tmp_path: Path, cli: Cli) -> None:
+    """A convolution reads 0 to 1, and overflows on pixels up to 255: the flag that is offered finds it."""
+    text = "(float[1,3,32,32] images, int64[1] k, float[N,8] more) => (float[1,4,32,32] y, int64[1] j, float[N,8] m) {"
+    text += " [conv] y = Conv (images, w) [next] j = Add (k, k) [neg] m = Neg (more) }"
+    model = written(tmp_path / "m.onnx", text, {"w": np.full((4, 3, 1, 1), 100, np.float32)})
+    flags = (model, "--precision", "fp16", "--shapes", "more=2x8")
+    engine = ("-o", tmp_path / "m.plan", "--flavour", "tensorrt_rtx", "--target", "sm86", "--force")
+    for command, more in (("check", ()), ("rewrite", engine[:2]), ("convert -q", engine)):
+        ran = cli(command, *flags, *more)
+        told = [line for line in (ran.out + ran.err).splitlines() if "generated inputs only" in line]
+        assert len(told) == 1 and told[0].startswith("warning: "), ran
+        assert re.search(
+            r"\('images' from 0\.\d+ to 0\.\d+, 'more' from -\S+ to \S+\): .*--inputs FILE.npz", told[0]
+        )
+        assert "in float32: conv" not in ran.out + ran.err
+    drawn = json.loads((tmp_path / "m.manifest.json").read_text())["precision_report"]["drawn"]
+    assert set(drawn) == {"images", "more"} and drawn["images"][1] <= 1
+    assert "generated" not in cli("check", model, "--precision", "bf16", "--shapes", "more=2x8").out
+    pixels = np.full((1, 3, 32, 32), 255, np.float32)
+    np.savez(tmp_path / "in.npz", images=pixels, k=np.ones(1, np.int64), more=normal(2, 8))
+    ran = cli("check -v", *flags, "--inputs", tmp_path / "in.npz")
+    assert "in float32: conv (Conv): 'y' reached" in ran.out and "generated" not in ran.out
 
 
 def test_a_range_that_was_not_tried_is_told(model: Path, tmp_path: Path, cli: Cli) -> None:
