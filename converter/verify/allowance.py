@@ -109,7 +109,7 @@ class Allowance:
     def _unsettled(self, tolerances: Tolerances | None) -> dict[str, Finding]:
         """The outputs left, but for those that a tolerance of the user's settles."""
         given = {n for n in self.left if tolerances is not None and tolerances.of(n) is not None}
-        return {n: why for n, why in self.left.items() if n not in given or why.kind not in _OF_ROUNDING}
+        return {n: why for n, why in self.left.items() if n not in given or why.kind not in OF_ROUNDING}
 
 
 AMPLIFIED, FEW_ROWS, AS_BY_ROUNDING = "amplified", "few rows match", "off as by rounding"
@@ -117,7 +117,8 @@ DOUBTFUL = (AMPLIFIED, FEW_ROWS, AS_BY_ROUNDING)
 """Kinds of findings on outputs that may differ by so much that agreement proves nothing."""
 
 ILL_CONDITIONED, ROWS_LOST = "ill-conditioned", "rows lost"
-_OF_ROUNDING = (*DOUBTFUL, ILL_CONDITIONED, ROWS_LOST)
+OF_ROUNDING = (*DOUBTFUL, ILL_CONDITIONED, ROWS_LOST)
+"""Kinds of findings that a tolerance of the user's settles."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -64,16 +64,26 @@ class Judged:
 
     def left(self, tolerances: Tolerances | None) -> dict[str, Finding]:
         """Outputs decided by rounding; by name, why they are not compared."""
-        return {name: why for one in self.allowances for name, why in one.excluded(tolerances).items()}
+        return _furthest(one.excluded(tolerances) for one in self.allowances)
 
     def unproven(self, tolerances: Tolerances | None) -> dict[str, Finding]:
         """Outputs that rounding changes so much that agreement proves nothing; by name, why."""
-        return {name: why for one in self.allowances for name, why in one.unproven(tolerances).items()}
+        return _furthest(one.unproven(tolerances) for one in self.allowances)
 
     def disagrees(self, tolerances: Tolerances | None) -> bool:
         """Whether an output that is compared disagrees."""
         left = self.left(tolerances)
         return any(not one.agrees and one.output not in left for one in self.comparisons)
+
+
+def _furthest(of_sets: Iterable[Mapping[str, Finding]]) -> dict[str, Finding]:
+    """The findings of all sets of inputs by output: the last, or that of the largest difference where it is known."""
+    found: dict[str, Finding] = {}
+    for findings in of_sets:
+        for name, why in findings.items():
+            known = found.get(name, why).figures.get("off", 0.0)
+            found[name] = found[name] if known > why.figures.get("off", known) else why
+    return found
 
 
 def judge(baseline: Baseline, candidate: Candidate, tolerances: Tolerances | None = None) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isinf
+from math import ceil, floor, inf, isinf, log10
 from shlex import quote
 
 from trtsmith.converter.rewrite.precision.formats import FP16
@@ -101,6 +101,9 @@ _OTHER_INPUTS: Mapping[str, str] = {
     "unchanging": "give inputs that change it",
 }
 """By kind, which inputs would do."""
+
+_NARROW = ("fp16", "bf16", "int8", "fp8")
+"""Types that --precision fp32 is wider than."""
 
 _MOST_SAID = 3
 """Comparisons that disagree, and inputs, that a sentence names."""
@@ -210,7 +213,7 @@ def _about_left(told: Told) -> str:
     left = [one for one, accepted in told.left if not accepted]
     if not left:
         return ""
-    text = _about(left[0], told)
+    text = _about(left, told)
     failed = any(one.kind == "size failed" for one in told.findings)
     if failed or "agree" not in told.outputs.values():
         return text
@@ -218,8 +221,9 @@ def _about_left(told: Told) -> str:
     return f"{text}; or accept that: {flags}"
 
 
-def _about(one: Finding, told: Told) -> str:
-    """What to do about an output that could not be compared."""
+def _about(left: Sequence[Finding], told: Told) -> str:
+    """What to do about outputs that could not be compared, of which the first says why."""
+    one = left[0]
     if one.figures.get("is_output"):
         return "export that output as float32"
     if one.kind in _OTHER_INPUTS:
@@ -228,9 +232,27 @@ def _about(one: Finding, told: Told) -> str:
         return _filled(_FIXES[one.kind], one)
     if _generated(told):
         return _with_inputs(told, "compare with real inputs")
-    before = one.figures.get("quantised")
-    other = "compare the network before its quantisation" if before else "build in a wider precision"
-    return f"say what it may differ by (--rtol, --atol), or {other}"
+    off = {other.output: other.figures["off"] for other in left if "off" in other.figures}
+    numbers = {name: "NUMBER" if isinf(number) else _rounded_up(number) for name, number in off.items()}
+    accepted = " ".join(f"--atol {quote(f'{name}:{number}')}" for name, number in numbers.items())
+    if accepted:
+        known = "NUMBER" not in numbers.values()
+        accepted = (
+            f"{accepted} accepts these differences" if known else f"say what it may differ by: {accepted}"
+        )
+    reduced = next((other.figures["type"] for other in told.findings if other.kind == "reduced"), "")
+    other = "convert with --precision fp32" if one.figures.get("type", reduced) in _NARROW else ""
+    if one.figures.get("quantised"):
+        other = "compare the network before its quantisation"
+    return "; or ".join(filter(None, (accepted, other))) or _with_inputs(told, "compare with other inputs")
+
+
+def _rounded_up(number: float) -> str:
+    """The number with two digits that count, and no smaller."""
+    if number <= 0:
+        return "0"
+    unit = 10.0 ** (floor(log10(number)) - 1)
+    return f"{ceil(number / unit) * unit:.2g}"
 
 
 def _generated(told: Told) -> Mapping[str, str]:

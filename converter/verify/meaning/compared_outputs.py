@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from trtsmith.converter.verify.allowance import (
     AS_BY_ROUNDING,
     FEW_ROWS,
     NO_LIMITS,
+    OF_ROUNDING,
+    PROVES,
     ROWS_LOST,
     Allowance,
     Limits,
@@ -106,7 +109,20 @@ def compared(
         for name in names
     }
     told = tuple(_with_told(c, placed.told.get(c.output)) for c in comparisons)
-    return replace(measured, left=left | lost | measured.excluded(None)), told
+    off = {
+        c.output: c.max if c.relative <= PROVES else inf
+        for c in told
+        if not _is_wrong(placed.told.get(c.output))
+    }
+    left = left | lost | measured.excluded(None)
+    of_rounding = {n: why for n, why in left.items() if n in off and why.kind in OF_ROUNDING}
+    settled = {n: replace(why, figures={**why.figures, "off": off[n]}) for n, why in of_rounding.items()}
+    return replace(measured, left=left | settled), told
+
+
+def _is_wrong(found: Aligned | None) -> bool:
+    """Whether rows differ in a way that no tolerance settles."""
+    return found is not None and bool(found.wrong)
 
 
 def _doubtful(told: dict[str, Aligned], alike: Mapping[str, Aligned]) -> dict[str, Finding]:

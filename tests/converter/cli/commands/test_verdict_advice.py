@@ -1,0 +1,62 @@
+"""The line `next:` of a verdict: flags and commands that are complete, and do what they say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.converter.cli.commands.running import Cli
+from tests.converter.models import written
+
+NMS = """(float[1,60,4] boxes, float[1,3,60] scores) => (float[1,K,6] dets)
+<int64[1] most = {20}, float[1] overlap = {0.5}, float[1] floor = {0.25}, int64[1] one = {1}, int64[1] zero = {0},
+ int64[2] pick = {1, 2}, int64[1] two = {2}, int64[1] three = {3}, int64[3] flat = {1, -1, 6}> {
+ b = Identity (boxes) s = Identity (scores)
+ chosen = NonMaxSuppression (b, s, most, overlap, floor)
+ class = Slice (chosen, one, two, one) box = Slice (chosen, two, three, one)
+ image = Slice (chosen, zero, one, one)
+ at = Concat <axis = 1> (image, box) which = Concat <axis = 1> (image, class, box)
+ rows = GatherND (b, at) values = GatherND (s, which) value = Unsqueeze (values, one) label = Cast <to = 1> (class)
+ whole = Concat <axis = 1> (rows, value, label) dets = Reshape (whole, flat) }"""
+
+DIFFERENCE = "(float[8,64] x) => (float[8,64] y) { a = MatMul (x, k) b = MatMul (x, m) y = Sub (a, b) }"
+
+
+def detections(folder: Path) -> tuple[Path, Path]:
+    """Scores that are equal in float16, so that rounding decides which boxes are suppressed."""
+    rng = np.random.default_rng(0)
+    corner = rng.uniform(0, 60, (1, 60, 2))
+    boxes = np.concatenate([corner, corner + 40], 2).astype(np.float32)
+    scores = (0.6 + rng.uniform(0, 1e-4, (1, 3, 60))).astype(np.float32)
+    np.savez(folder / "in.npz", boxes=boxes, scores=scores)
+    return written(folder / "m.onnx", NMS), folder / "in.npz"
+
+
+def difference(folder: Path) -> tuple[Path, Path]:
+    """Products that are nearly the same, of which rounding is a large part of the difference."""
+    rng = np.random.default_rng(0)
+    k = rng.standard_normal((64, 64)).astype(np.float16).astype(np.float32)
+    m = k + rng.standard_normal((64, 64)).astype(np.float32) * np.float32(0.015)
+    np.savez(folder / "in.npz", x=rng.standard_normal((8, 64)).astype(np.float32))
+    return written(folder / "m.onnx", DIFFERENCE, {"k": k, "m": m}), folder / "in.npz"
+
+
+@pytest.mark.parametrize(("network", "why"), [(detections, "detections match"), (difference, "rounding")])
+def test_the_tolerance_that_is_advised_settles_what_rounding_decides(
+    network: Callable[[Path], tuple[Path, Path]], why: str, tmp_path: Path, cli: Cli
+) -> None:
+    model, inputs = network(tmp_path)
+    flags = "--precision fp16 --io-precision --flavour tensorrt_rtx --target sm86 --force"
+    command = ("convert -q", model, "-o", tmp_path / "m.plan", "--inputs", inputs, *flags.split())
+    ran = cli(*command)
+    assert ran.code == 4 and why in ran.out, ran
+    told = re.search(
+        r"^next: (--atol \S+) accepts these differences; or convert with --precision fp32$", ran.out, re.M
+    )
+    assert told is not None, ran.out
+    assert cli(*command, *shlex.split(told[1])).code == 0
