@@ -30,7 +30,7 @@ def load(
     cache: StrPath | None = None,
     progress: Progress | None = None,
 ) -> Engine:
-    """An engine as a callable, on torch tensors of a GPU: y = engine(x).
+    """An engine as a callable, on torch tensors or numpy arrays: y = engine(x). numpy arrays need no PyTorch.
 
     engine:  its file, with the manifest beside it; or what `convert` returned, also without a file; or a model, .onnx or
         .pt2: its engine is taken from the cache if the same model was converted before with the same options, TensorRT,
@@ -44,8 +44,8 @@ def load(
     cache:   for a model, the folder of the cache; None: the user's.
     progress: for a model, a function that gets a line when it is converted.
 
-    Raises UsageError: no GPU, no TensorRT, no PyTorch, no cuda-core, an engine of another TensorRT or GPU, libraries that
-    are missing or others than those that the manifest is about. ConversionError, for a model without an engine.
+    Raises UsageError: no GPU, no TensorRT, no cuda-core, an engine of another TensorRT or GPU, libraries that are missing or
+    others than those that the manifest is about. ConversionError, for a model without an engine.
     """
     how: dict[str, Any] = {
         "runtime_cache": path_of(runtime_cache),
@@ -55,7 +55,6 @@ def load(
     libraries = [os.fspath(path) for path in plugins]
     if not isinstance(engine, (str, os.PathLike)) or Path(engine).suffix not in _MODELS:
         return engine_module.load(engine, plugins=libraries, flavour=flavour, **how)
-    engine_module.need_torch()
     asked = {"flavour": flavour, "plugins": [os.path.abspath(path) for path in libraries], **(options or {})}
     with ScratchFolder("load") as folder:
         zoo = Path(folder, "zoo.toml")

@@ -1,23 +1,27 @@
-"""Calls an engine as the PyTorch module from which it was built: torch tensors in and out, on the GPU, in PyTorch's stream.
+"""Calls an engine as the PyTorch module from which it was built: torch tensors or numpy arrays in, and the same out.
 
     import trtsmith
 
     engine = trtsmith.load("net.plan")
     y = engine(x)
 
-PyTorch is imported when an engine is loaded so, and not before.
+PyTorch is imported for its own tensors only.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.torch_arrays import from_torch, to_torch
 from trtsmith.converter.engine.bundle.manifest import items, mapping, read_manifest, text
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.call_structure import (
@@ -115,14 +119,15 @@ class Calling:
 
 
 class Engine:
-    """An engine that is called as the module from which it was built, on torch tensors of its GPU.
+    """An engine that is called as the module from which it was built, on torch tensors or numpy arrays.
 
     The outputs have the module's structure: tuples, lists, dicts and named tuples of new tensors; of an engine that was
-    built from an ONNX model, the only output's tensor, or a dict by name. Inputs are used where they are, work is queued in
-    PyTorch's current stream, and nothing waits for it. Arguments that were no tensors are constants of the engine: they may
-    be left out, or must be what they were. One thread uses it at a time.
+    built from an ONNX model, the only output's tensor, or a dict by name. Tensors on the GPU are used where they are, work
+    is queued in PyTorch's current stream, and nothing waits for it. Tensors in host memory and numpy arrays are copied to
+    the GPU, and the outputs come back as the same kind. Arguments that were no tensors are constants of the engine: they
+    may be left out, or must be what they were. One thread uses it at a time.
 
-    runner: the Runner behind it, with `info` of inputs, outputs and profiles. device: the GPU.
+    runner: the Runner behind it, with `info` of inputs, outputs and profiles. device: the GPU's name in PyTorch.
 
     >>> import torch, trtsmith
     >>> engine = trtsmith.load("poses.plan")  # doctest: +SKIP
@@ -136,14 +141,11 @@ class Engine:
         calling: Calling | None = None,
         *,
         io_types: Sequence[IoType] = (),
-        device: Any = "cuda:0",
+        device: str = "cuda:0",
     ) -> None:
         """See `load`, which finds all of these."""
-        import torch  # not before: an engine can be loaded and run without it
-
-        self._torch = torch
         self.runner = runner
-        self.device = torch.device(device)
+        self.device = device
         self._inputs = {spec.name: spec for spec in runner.info.inputs}
         self._calling = calling or Calling.of_engine(tuple(self._inputs))
         self._types = {io.name: io for io in io_types}
@@ -151,23 +153,38 @@ class Engine:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives for these arguments. UsageError for what does not fit the engine."""
-        torch = self._torch
         try:
-            feeds = dict(self._calling.tensors(args, kwargs))
+            given = dict(self._calling.tensors(args, kwargs))
         except ValueError as error:
             raise UsageError(self._wrong_call(str(error))) from error
-        problems = [
-            p for name, value in feeds.items() if name in self._inputs for p in self._problems(name, value)
-        ]
-        if problems:
-            raise UsageError(problems)
-        with torch.no_grad():
-            given = {name: self._prepared(name, feeds[name]) for name in feeds if name in self._inputs}
-            made = self._session().infer(given, synchronise=False)
-            outputs = {name: self._of_model(name, torch.from_dlpack(tensor)) for name, tensor in made.items()}
+        feeds = {name: value for name, value in given.items() if name in self._inputs}
+        tensor_type = getattr(sys.modules.get("torch"), "Tensor", np.ndarray)
+        kind = tensor_type if any(isinstance(value, tensor_type) for value in feeds.values()) else np.ndarray
+        others = [self._other_kind(n, value) for n, value in feeds.items() if not isinstance(value, kind)]
+        if others:
+            raise UsageError(others)
+        outputs: Mapping[str, Any] = self.runner(feeds) if kind is np.ndarray else self._on_tensors(feeds)
         if self._calling.result is not None:
             return filled(self._calling.result, outputs)
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+
+    def _on_tensors(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """New tensors, where those of `feeds` are. UsageError for what does not fit the engine."""
+        import torch
+        from torch.utils.dlpack import from_dlpack
+
+        in_host_memory = all(str(value.device) == "cpu" != self.device for value in feeds.values())
+        where = "cpu" if in_host_memory else self.device
+        problems = [p for name, value in feeds.items() for p in self._problems(name, value, where)]
+        if problems:
+            raise UsageError(problems)
+        if in_host_memory:
+            arrays = self.runner({name: from_torch(value) for name, value in feeds.items()})
+            return {name: to_torch(array) for name, array in arrays.items()}
+        with torch.no_grad():
+            given = {name: self._prepared(name, value) for name, value in feeds.items()}
+            made = self._session().infer(given, synchronise=False)
+            return {name: self._of_model(name, from_dlpack(tensor)) for name, tensor in made.items()}
 
     def close(self) -> None:
         """Give the GPU's memory back."""
@@ -182,7 +199,9 @@ class Engine:
 
     def _session(self) -> Any:
         """The session of PyTorch's current stream."""
-        stream = self._torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
+        import torch
+
+        stream = torch.cuda.current_stream(self.device) if self.device.startswith("cuda") else None
         handle = stream.cuda_stream if stream is not None else 0
         # Nothing can be captured in the default stream. The session that it then has of its own is ordered with it by what
         # inputs and outputs tell of theirs: it waits for the inputs, and PyTorch's stream for the outputs.
@@ -195,36 +214,44 @@ class Engine:
 
     def _prepared(self, name: str, tensor: Any) -> Any:
         """The tensor as the engine takes it: itself, wherever it can be."""
+        import torch
+
         io = self._types.get(name)
         if io is not None:
-            tensor = tensor.to(getattr(self._torch, io.after))
+            tensor = tensor.to(getattr(torch, io.after))
         return tensor.detach().contiguous()
 
     def _of_model(self, name: str, tensor: Any) -> Any:
         """A tensor of its own, in the model's type: the session's memory is written again by the next call."""
+        import torch
+
         io = self._types.get(name)
-        before = getattr(self._torch, io.before, None) if io is not None else None
+        before = getattr(torch, io.before, None) if io is not None else None
         return tensor.clone() if before is None or before == tensor.dtype else tensor.to(before)
 
-    def _problems(self, name: str, value: Any) -> Iterator[Problem]:
-        spec, torch, where = self._inputs[name], self._torch, f"input {name!r}"
-        if not isinstance(value, torch.Tensor):
-            yield Problem(
-                f"the input {name!r} is a {type(value).__module__}.{type(value).__name__}",
-                where,
-                f"a torch.Tensor: {spec}",
-                "torch.as_tensor(value, device='cuda'); engine.runner takes arrays of numpy, CuPy and others",
-            )
-            return
-        if value.device != self.device and not spec.is_shape_tensor:
+    def _other_kind(self, name: str, value: Any) -> Problem:
+        return Problem(
+            f"the input {name!r} is a {type(value).__module__}.{type(value).__name__}",
+            f"input {name!r}",
+            f"a numpy array or a torch.Tensor, the same kind for all inputs: {self._inputs[name]}",
+            f"numpy.asarray(value, {self._model_type(name)!r}), or torch.as_tensor(value); engine.runner takes arrays of "
+            "CuPy and others",
+        )
+
+    def _model_type(self, name: str) -> str:
+        """The input's type in the model, which may be another in the engine."""
+        io = self._types.get(name)
+        return io.before if io is not None else self._inputs[name].dtype
+
+    def _problems(self, name: str, value: Any, device: str) -> Iterator[Problem]:
+        spec, where, wanted = self._inputs[name], f"input {name!r}", self._model_type(name)
+        if str(value.device) != device and not spec.is_shape_tensor:
             yield Problem(
                 f"the tensor of the input {name!r} is on {value.device}",
                 where,
-                f"a tensor on {self.device}, on which the engine is",
-                f"x.to('{self.device}'): trtsmith never copies between devices silently",
+                f"a tensor on {device}, on which the engine is, or all tensors in host memory",
+                f"x.to('{device}'): trtsmith copies silently only if no tensor is on a GPU",
             )
-        io = self._types.get(name)
-        wanted = io.before if io is not None else spec.dtype
         if str(value.dtype) != f"torch.{wanted}":
             yield Problem(
                 f"the tensor of the input {name!r} is of the type {str(value.dtype).removeprefix('torch.')}",
@@ -267,7 +294,6 @@ def load(
     device: int = 0,
 ) -> Engine:
     """The Engine of an engine's file, or of what `convert` returned: `trtsmith.load`, which says the arguments."""
-    need_torch()
     where = f"cuda:{device}"
     given = engine if isinstance(engine, (str, os.PathLike)) else engine.engine
     if isinstance(given, bytes):
@@ -300,16 +326,3 @@ def load(
 
 def _calling(value: Any) -> Calling | None:
     return None if value is None else Calling.parse(value)
-
-
-def need_torch() -> None:
-    """UsageError where there is no PyTorch."""
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise UsageError(
-            "PyTorch cannot be imported here",
-            "trtsmith.load",
-            "PyTorch with CUDA: the engine's inputs and outputs are its tensors",
-            "pip install torch; or trtsmith.Runner.load, which takes arrays of numpy, CuPy and others",
-        )

@@ -1,17 +1,20 @@
 """An engine that is called as its module: arguments by structure, tensors where they are, outputs in the module's form.
 
-What is behind the call is a stand-in that runs on the CPU; tests/gpu/engines has the real one.
+Behind the call is a stand-in on the CPU, of a Runner or of TensorRT; tests/gpu/engines has the real one.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 import torch
 
@@ -27,6 +30,7 @@ from trtsmith.converter.engine.runtime.call_structure import (
     taken,
 )
 from trtsmith.converter.engine.runtime.engine_module import Calling, Engine
+from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
 from trtsmith.converter.rewrite.types import IoType
 
@@ -92,7 +96,7 @@ def test_a_graph_is_not_captured_in_the_default_stream(monkeypatch: pytest.Monke
     current = [default]
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: current[0])
     engine, runner = engine_of(*DOUBLE)
-    engine.device = torch.device("cuda:0")
+    engine.device = "cuda:0"
     for graphs, stream, wanted in ((False, default, default), (True, default, None), (True, other, other)):
         runner.cuda_graph, current[0] = graphs, stream
         engine._sessions.clear()
@@ -110,6 +114,50 @@ def test_one_tensor_in_and_out_without_copies_of_the_input() -> None:
     with engine:
         pass
     assert runner.closed
+
+
+def test_numpy_arrays_give_numpy_arrays_without_pytorch(
+    open_runner: Callable[..., Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)  # importing it fails
+    io = (IoType("x", "float64", "float32"), IoType("y", "float64", "float32"))
+    engine = Engine(open_runner(b"double", io_types=io), io_types=io)
+    first, second = (engine(np.full((2, 3), value)) for value in (1.0, 2.0))
+    assert isinstance(first, np.ndarray) and first.dtype == np.float64
+    np.testing.assert_array_equal(first, np.full((2, 3), 2.0))  # the next call left it alone
+    np.testing.assert_array_equal(second, np.full((2, 3), 4.0))
+    assert isinstance(Engine(open_runner(b"constant"))(), np.ndarray)
+    for wrong, words in (
+        (np.ones((2, 4)), r"shape \[2, 4\]"),
+        (np.ones((2, 3), np.int32), "int32"),
+        ([[1.0]], "builtins.list"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            engine(wrong)
+
+
+def test_tensors_in_host_memory_give_such_tensors(open_runner: Callable[..., Runner]) -> None:
+    engine = Engine(open_runner(b"add"))
+    a = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.bfloat16, requires_grad=True)
+    made = engine(a, b=torch.ones(4, dtype=torch.bfloat16))
+    assert torch.equal(made["y"], a.detach() + 1) and made["less"].dtype == torch.bool
+    assert made["y"].dtype == torch.bfloat16 and made["y"].device.type == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((torch.ones(4, dtype=torch.bfloat16), np.ones(4, ml_dtypes.bfloat16)), "'b' is a numpy.ndarray"),
+        ((torch.ones(4, dtype=torch.bfloat16), torch.ones(4, dtype=torch.bfloat16, device="meta")), "on cpu"),
+    ],
+)
+def test_inputs_of_one_call_are_of_one_kind(
+    given: tuple[Any, ...], words: str, open_runner: Callable[..., Runner]
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        Engine(open_runner(b"add"), device="meta")(*given)
+    (problem,) = caught.value.problems
+    assert words in problem.what and problem.expected and problem.fix
 
 
 def test_several_outputs_without_a_module_are_a_dict() -> None:
@@ -225,7 +273,7 @@ def test_load_goes_by_the_manifest_or_by_what_convert_returned(
         engine = trtsmith.load(given, cuda_graph=True, device=1)
         given_to, options = made[-1]
         assert given_to == done.engine and options["cuda_graph"] and options["device"] == 1
-        assert engine.device == torch.device("cuda:1")
+        assert engine.device == "cuda:1"
         assert engine._calling == Calling.parse(done.calling)
         if not named:
             assert options["plugins"] == list(done.libraries) and options["flavour"] == done.built.flavour
