@@ -114,8 +114,8 @@ OPS: tuple[OpDef, ...] = (
 """Our operators, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""
 
-MODELOPT_DOMAIN = "trt.plugins"
-"""nvidia-modelopt moves custom nodes to this domain, whatever theirs was."""
+PROVIDER_DOMAIN = "trt.plugins"
+"""onnxruntime's TensorRT provider finds plugins in this domain; nvidia-modelopt moves custom nodes there for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +226,7 @@ def find_aliases(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Alias],
     """
     domain = normalise_domain(domain)
     aliases = _IN_FORCE.get().aliases
-    anywhere = domain == MODELOPT_DOMAIN or (domain == "" and not _is_standard(op_type))
+    anywhere = domain == PROVIDER_DOMAIN or (domain == "" and not _is_standard(op_type))
     return tuple((op, alias) for op, alias in aliases.get(op_type, ()) if anywhere or domain in alias.domains)
 
 

@@ -21,7 +21,7 @@ from trtsmith.importers.fields import check_fields, fields_of_node
 from trtsmith.importers.opdef import TYPE_VARIABLES, OpDef
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import (
-    MODELOPT_DOMAIN,
+    PROVIDER_DOMAIN,
     alias_names,
     by_name,
     find_aliases,
@@ -199,7 +199,7 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
             "an operator that an engine can run",
             place.fix,
         )
-    known = find_aliases(MODELOPT_DOMAIN, node.op_type)
+    known = find_aliases(PROVIDER_DOMAIN, node.op_type)
     if known:
         domains = {domain or "none" for _, entry in known for domain in entry.domains or ("",)}
         return Problem(
@@ -228,7 +228,7 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
 
 def _has_ports_of(node: onnx.NodeProto, op_type: str) -> bool:
     """Whether an operator of this name takes as many inputs as the node has, and gives as many outputs."""
-    for op, alias in find_aliases(MODELOPT_DOMAIN, op_type):
+    for op, alias in find_aliases(PROVIDER_DOMAIN, op_type):
         least = sum(not name.endswith("?") for name in alias.inputs)
         most = len(alias.inputs) + len(alias.constants)
         if least <= len(node.input) <= most and len(node.output) <= len(alias.outputs or op.outputs):

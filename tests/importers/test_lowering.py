@@ -15,7 +15,7 @@ import trtsmith.importers.lowering
 from trtsmith.importers.builder import Value
 from trtsmith.importers.lowering import ForeignNode, Lowered, lower
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Field, Kind, OpDef, Port, Refusal
-from trtsmith.importers.registry import MODELOPT_DOMAIN, OPS, find_aliases, known_domains, normalise_domain
+from trtsmith.importers.registry import OPS, PROVIDER_DOMAIN, find_aliases, known_domains, normalise_domain
 
 OP = replace(
     OPS[0],
@@ -267,7 +267,7 @@ def test_opset_range(know: Any) -> None:
         refusal = declined(NODE, opset)
         assert refusal.reason == f"theirs::Theirs of opset {opset}"
         assert refusal.expected == "opset 3 to 5"
-    assert done(replace(NODE, domain=MODELOPT_DOMAIN), 1).fields == {"k": 1}
+    assert done(replace(NODE, domain=PROVIDER_DOMAIN), 1).fields == {"k": 1}
 
 
 def test_domains() -> None:

@@ -11,7 +11,7 @@ from trtsmith.converter.rewrite.rules import stock
 from trtsmith.flags import add_options
 from trtsmith.importers.declared.stock import StockPlugin, stock_op_types, stock_table
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, OpDef
-from trtsmith.importers.registry import MODELOPT_DOMAIN, find_aliases, operators, package_of
+from trtsmith.importers.registry import PROVIDER_DOMAIN, find_aliases, operators, package_of
 from trtsmith.options import Operators
 
 DESCRIPTION = "List trtsmith's operators, and all their aliases."
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         rows += [("", "", "", name, _opsets(a), a.source) for a in op.aliases for name in names(a)]
     console.result(table(rows))
     console.result(
-        f"Every alias is also read in the domain {MODELOPT_DOMAIN}, and without a domain unless ONNX has that operator.\n"
+        f"Every alias is also read in the domain {PROVIDER_DOMAIN}, and without a domain unless ONNX has that operator.\n"
         "Only V3 plugins can have outputs whose sizes depend on values: the V2 library lacks those operators."
     )
     return EXIT_OK
@@ -80,7 +80,7 @@ def _stock(options: argparse.Namespace, console: Console) -> int:
 def _ours(plugin: StockPlugin) -> str:
     """Our operator that takes the place of such nodes, or that standard operators do; "" for neither."""
     name = plugin.creator.name
-    found = sorted({op.name for op, _ in find_aliases(MODELOPT_DOMAIN, name)})
+    found = sorted({op.name for op, _ in find_aliases(PROVIDER_DOMAIN, name)})
     if found or name not in stock_op_types():
         return ", ".join(found)
     kinds = {kind.rpartition("::")[2] for rule in stock.RULES for kind in rule.op_types}

@@ -15,12 +15,12 @@ from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
-from trtsmith.importers.registry import MODELOPT_DOMAIN
+from trtsmith.importers.registry import PROVIDER_DOMAIN
 
 CAFFE2 = "org.pytorch._caffe2"
 """The domain of Caffe2's operators in what Detectron2 exported (caffe2/operators and PyTorch's caffe2 exporter)."""
 
-_ANYWHERE = (MODELOPT_DOMAIN, "TRT", "trt")
+_ANYWHERE = (PROVIDER_DOMAIN, "TRT", "trt")
 
 
 def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
