@@ -1,18 +1,22 @@
-"""Rewrites a model file for TensorRT, plain onnxruntime, or TensorRT 8.6 to 10 with V2 plugins.
+"""Rewrites a model file for TensorRT, TensorRT 8.6 to 10 with V2 plugins, plain onnxruntime, or its TensorRT provider.
 
 A node of a V2 plugin is the same: op_type, `plugin_version`, `plugin_namespace` and the fields as attributes are what a
 parser of 8.6 looks at. What differs is the types: TensorRT before 10 has neither 64-bit integers nor bfloat16 as plugin
 inputs.
+
+onnxruntime's TensorRT provider makes an operator of its domain `trt.plugins` of each creator in TensorRT's plugin registry
+(microsoft/onnxruntime, tensorrt_execution_provider_custom_ops.cc), and takes the types of outputs from the graph.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import onnx
 from onnx import TensorProto, helper
 
-from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.base.output_file import check_report
 from trtsmith.converter.base.own_files import REWRITTEN
 from trtsmith.converter.base.progress import Progress, Steps, progress_reports
@@ -22,38 +26,39 @@ from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.convert.trial_inputs import analyse_opened
 from trtsmith.converter.engine.builder.flavour import expected_target
 from trtsmith.converter.graph.infer import value_dtypes
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_marked
 from trtsmith.converter.rewrite.rewrite import expand as expanded
 from trtsmith.converter.rewrite.target import TENSORRT
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import by_name
+from trtsmith.importers.registry import PROVIDER_DOMAIN, by_name
+
+REWRITTEN_FORM, ONNXRUNTIME_FORM = "rewritten", "onnxruntime"
 
 
 def rewrite_model(
     options: ConvertOptions,
     progress: Progress | None = None,
-    *,
-    expand: bool = False,
-    plugin_v2: bool = False,
+    form: str = REWRITTEN_FORM,
 ) -> Analysis:
     """Analyse the model. `graph` of the result is the requested graph, which is also in the output file if one is named.
 
-    expand: custom operators as standard ones, for onnxruntime. plugin_v2: plugin nodes for V2 plugins.
+    form: one of FORMS.
     A graph that TensorRT will refuse is written too: `problems` says why. ConversionError: nodes that a pass knows, and
-    refuses to take as they are. UsageError: both forms are asked for.
+    refuses to take as they are.
     """
-    if expand and plugin_v2:
-        what, expected = "--expand and --plugin-v2 are both given", "one of the two"
-        raise UsageError(what, "--expand --plugin-v2", expected, "remove one")
     with progress_reports(progress or _silent) as telling:
-        return _rewritten(options, telling, expand, plugin_v2)
+        return _rewritten(options, telling, form)
 
 
-def _rewritten(options: ConvertOptions, progress: Steps, expand: bool, plugin_v2: bool) -> Analysis:
-    target = TENSORRT if plugin_v2 else expected_target(options.flavour)
-    asked = replace(analysis_options(options), target=target, whole=False, compiled=False, progress=progress)
+def _rewritten(options: ConvertOptions, progress: Steps, form: str) -> Analysis:
+    target = TENSORRT if form in _FOR_TENSORRT else expected_target(options.flavour)
+    compiled = form == ONNXRUNTIME_FORM  # whose session loads the libraries
+    asked = replace(
+        analysis_options(options), target=target, whole=False, compiled=compiled, progress=progress
+    )
     progress.step("loading the model")
     check_report(options.output, (options.model,), "-o", "the graph", REWRITTEN, force=options.force)
     opened = open_model(options.model, progress, force=options.force)
@@ -61,10 +66,7 @@ def _rewritten(options: ConvertOptions, progress: Steps, expand: bool, plugin_v2
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)
-    if expand:
-        analysis = replace(analysis, graph=expanded(analysis.graph))
-    elif plugin_v2:
-        analysis = replace(analysis, graph=for_plugin_v2(analysis.graph))
+    analysis = replace(analysis, graph=FORMS[form](analysis.graph))
     if options.output is not None:
         progress.step("saving the rewritten graph")
         save_marked(analysis.graph, options.output, REWRITTEN)
@@ -127,3 +129,30 @@ def _casts(node: onnx.NodeProto, dtypes: dict[str, str], problems: list[Problem]
             casts.append(helper.make_node("Cast", [value], [cast], name=cast, to=TensorProto.INT32))
             node.input[position] = cast
     return casts
+
+
+def for_onnxruntime(model: Model) -> Model:
+    """Plugin nodes in the domain of onnxruntime's TensorRT provider."""
+    proto = model.copied()
+    plugins = [
+        node
+        for graph in all_graphs(proto.graph)
+        for node in graph.node
+        if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name()
+    ]
+    for node in plugins:
+        node.domain = PROVIDER_DOMAIN
+    if plugins and all(entry.domain != PROVIDER_DOMAIN for entry in proto.opset_import):
+        proto.opset_import.append(helper.make_opsetid(PROVIDER_DOMAIN, 1))
+    return model.with_proto(proto)
+
+
+FORMS: Mapping[str, Callable[[Model], Model]] = {
+    REWRITTEN_FORM: lambda model: model,
+    "expanded": expanded,
+    "plugin-v2": for_plugin_v2,
+    ONNXRUNTIME_FORM: for_onnxruntime,
+}
+"""Makes a form of the rewritten graph, by its name in files."""
+
+_FOR_TENSORRT = ("plugin-v2", ONNXRUNTIME_FORM)

@@ -42,7 +42,7 @@ SIGNATURES = {
     "rewrite": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
     "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
-    "calibration=(), force=False, output=None, flavour='auto', expand=False, plugin_v2=False, ops=(), "
+    "calibration=(), force=False, output=None, flavour='auto', expand=False, plugin_v2=False, runtime='', ops=(), "
     "plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "

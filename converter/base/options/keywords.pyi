@@ -13,6 +13,7 @@ from trtsmith.converter.base.options.kinds import (
     ExecutorName,
     FlavourName,
     Freeze,
+    GraphRuntime,
     Paths,
     PrecisionName,
     Progress,
@@ -141,6 +142,7 @@ class RewriteKeywords(TypedDict, total=False):
     flavour: FlavourName
     expand: bool
     plugin_v2: bool
+    runtime: GraphRuntime
     ops: Paths
     plugins_from_packages: bool
 

@@ -49,6 +49,7 @@ VerifyMode = Literal["auto", "graph", "engine"]
 ExecutorName = Literal["auto", "tensorrt", "kernels"]
 CudaGraphMode = Literal["both", "off", "on"]
 SpecializationMode = Literal["eager", "lazy", "none"]
+GraphRuntime = Literal["", "onnxruntime"]
 
 
 @dataclass(frozen=True)
@@ -389,6 +390,7 @@ _KINDS = (
     _choice("ExecutorName", ExecutorName),
     _choice("CudaGraphMode", CudaGraphMode),
     _choice("SpecializationMode", SpecializationMode),
+    _choice("GraphRuntime", GraphRuntime),
 )
 
 KINDS: Mapping[str, Kind] = {

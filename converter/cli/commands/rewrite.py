@@ -1,4 +1,4 @@
-"""trtsmith rewrite IN -o OUT: the graph that TensorRT gets, or with --expand one that plain onnxruntime runs."""
+"""trtsmith rewrite IN -o OUT: the graph that TensorRT gets; or one for onnxruntime, plain or with its TensorRT provider."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from trtsmith.converter.cli.commands.check import FROZEN, note_lines, precision_
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import named_after
 from trtsmith.converter.cli.problem_groups import grouped
-from trtsmith.converter.convert.rewriting import rewrite_model
+from trtsmith.converter.convert.plan import needed_libraries
+from trtsmith.converter.convert.provider_session import session_lines
+from trtsmith.converter.convert.rewriting import ONNXRUNTIME_FORM, rewrite_model
 from trtsmith.flags import add_model, add_options
-from trtsmith.rewrite_function import GRAPH, rewriting_of
+from trtsmith.rewrite_function import GRAPH, form_of, rewriting_of
 
 DESCRIPTION = "Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs."
 
 EPILOG = """examples:
   trtsmith rewrite model.onnx -o rewritten.onnx
   trtsmith rewrite model.onnx --expand
+  trtsmith rewrite model.onnx --for onnxruntime
   trtsmith rewrite model.onnx --precision fp16 --shapes images=1x3x640x640:8x3x640x640
 """
 
@@ -29,12 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    model = named_model(options.model, options)
+    model, form = named_model(options.model, options), form_of(options)
     if options.output is None:
-        form = "expanded" if options.expand else "plugin-v2" if options.plugin_v2 else "rewritten"
         options.output = named_after(model, f".{form}.onnx")
     asked = rewriting_of(model, options.output, options)
-    analysis = rewrite_model(asked, console.progress, expand=options.expand, plugin_v2=options.plugin_v2)
+    analysis = rewrite_model(asked, console.progress, form)
     rewritten = analysis.rewritten
     for record in rewritten.rewrites:
         console.note(f"{record.node} ({record.op_type}): {record.what}")
@@ -48,4 +50,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.say(f"warning: {problem.where}: {problem.what}; TensorRT will refuse the graph")
     count = len(rewritten.rewrites)
     console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")
+    if form == ONNXRUNTIME_FORM:
+        console.result(session_lines(options.output, needed_libraries(analysis.plan), asked.shapes))
     return EXIT_OK

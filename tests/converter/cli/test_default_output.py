@@ -103,9 +103,10 @@ def test_the_graph_is_named_after_the_model(cli: Cli, folder: Path) -> None:
         ((), "net.v8.rewritten.onnx"),
         (("--expand",), "net.v8.expanded.onnx"),
         (("--plugin-v2",), "net.v8.plugin-v2.onnx"),
+        (("--for", "onnxruntime"), "net.v8.onnxruntime.onnx"),
     ):
         ran = cli("rewrite models/net.v8.onnx -q", *flags)
         assert ran.code == 0 and ran.out.startswith(f"{name}: ") and ran.err == ""
         again = cli("rewrite models/net.v8.onnx -q", *flags)
         assert again.code == 0 and again.err == ""
-    assert len(list(folder.iterdir())) == 4
+    assert len(list(folder.iterdir())) == 5

@@ -183,6 +183,7 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("rewrite relu.onnx -o none/m.onnx", "cannot be written: No such"),
         ("rewrite relu.onnx -o /proc/m.onnx", "cannot be written"),
         ("rewrite relu.onnx -o m.onnx --expand --plugin-v2", "not allowed with"),
+        ("rewrite relu.onnx -o m.onnx --for openvino", "invalid choice: 'openvino'"),
         ("check relu.onnx --report relu.onnx", "would replace relu.onnx"),
         ("check relu.onnx --plugins folder", "folder"),
         ("plugin list none.so", "there is no such file"),

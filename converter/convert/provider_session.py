@@ -1,0 +1,32 @@
+"""Writes the Python lines that open a graph of `rewrite --for onnxruntime` in onnxruntime's TensorRT provider.
+
+Option names: onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html. The provider asks TensorRT's plugin
+registry, which Python's tensorrt has loaded a library into: both use the one libnvinfer of the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from trtsmith.converter.base.options.shapes import ShapeRange
+
+
+def session_lines(graph: Path, libraries: Sequence[Path], shapes: Mapping[str, ShapeRange]) -> str:
+    """Loads the plugin libraries and opens the graph, with the optimization profile of `shapes`."""
+    options = {
+        f"trt_profile_{end}_shapes": ",".join(
+            f"{name}:{'x'.join(map(str, getattr(sizes, end)))}" for name, sizes in shapes.items()
+        )
+        for end in ("min", "opt", "max")
+        if shapes
+    }
+    load = [f"tensorrt.get_plugin_registry().load_library({str(path)!r})" for path in libraries]
+    return "\n".join(
+        (
+            "import onnxruntime",
+            *(("import tensorrt", "", *load) if load else ("",)),
+            f"providers = [('TensorrtExecutionProvider', {options}), 'CUDAExecutionProvider']",
+            f"session = onnxruntime.InferenceSession({str(graph)!r}, providers=providers)",
+        )
+    )
