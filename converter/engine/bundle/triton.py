@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
+from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.engine.bundle.engine_facts import Facts, read_facts
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.bundle.triton_config import (
     ENGINE_NAME,
     PYTHON_NAME,
-    Facts,
     TritonOptions,
     config_text,
     largest_batch,
-    read_facts,
+    types_of,
 )
 from trtsmith.importers.problem import Problem
 
@@ -74,23 +74,8 @@ def write_model(engine: Path, options: TritonOptions) -> TritonModel:
 
 
 def _check_engine(engine: Path, facts: Facts) -> None:
-    problems = []
-    try:
-        digest = file_digest(engine)
-    except OSError as error:
-        raise UsageError(
-            f"the engine cannot be read: {error.strerror}", str(engine), "an engine", "correct the path"
-        ) from error
-    if digest not in facts.made.files.values():  # by any name: a bundle may be renamed
-        problems.append(
-            Problem(
-                "the engine is not the one that its manifest describes",
-                f"{engine}, {manifest_path(engine).name}",
-                f"a file with one of the hashes {', '.join(facts.made.files.values())}",
-                "convert the model again, or copy engine and manifest together",
-            )
-        )
-    if facts.plugins and not facts.made.embedded and not facts.in_python:
+    problems, types = [], types_of(facts)
+    if facts.plugins and not facts.made.embedded and not facts.is_rtx:
         problems.append(
             Problem(
                 f"the engine needs plugins that are not embedded in it: {', '.join(facts.plugins)}",
@@ -100,11 +85,11 @@ def _check_engine(engine: Path, facts: Facts) -> None:
             )
         )
     for tensor in (*facts.inputs, *facts.outputs):
-        if tensor.dtype not in facts.types:
-            backend = "'s Python backend" if facts.in_python else ""
+        if tensor.dtype not in types:
+            backend = "'s Python backend" if facts.is_rtx else ""
             what = f"Triton{backend} has no type for {tensor.dtype}"
             fix = "put a Cast next to that input or output of the model"
-            problems.append(Problem(what, f"{tensor.name!r} of {engine}", ", ".join(facts.types), fix))
+            problems.append(Problem(what, f"{tensor.name!r} of {engine}", ", ".join(types), fix))
     if problems:
         raise UsageError(problems)
 
@@ -142,7 +127,7 @@ def _check_target(options: TritonOptions, folder: Path, version: Path, config: s
 def _files(engine: Path, facts: Facts) -> dict[str, Path]:
     """What the version's folder holds, by name. UsageError where a plugin library is missing or another one."""
     files = {ENGINE_NAME: engine}
-    if facts.in_python:
+    if facts.is_rtx:
         files[manifest_path(Path(ENGINE_NAME)).name] = manifest_path(engine)
         files[PYTHON_NAME] = Path(__file__).with_name("triton_model.py")
         files |= {library.name: library for library in request_for(engine).plugin_libraries}
@@ -167,14 +152,14 @@ def _write(files: Mapping[str, Path], repository: Path, folder: Path, version: P
 
 def _command(repository: Path, facts: Facts) -> str:
     words: Sequence[str] = ["tritonserver", f"--model-repository={repository}"]
-    if facts.plugins and not facts.in_python:  # an engine that holds libraries holds code of the host
+    if facts.plugins and not facts.is_rtx:  # an engine that holds libraries holds code of the host
         words = [*words, "--backend-config=tensorrt,version-compatible=true"]
     return shlex.join(words)
 
 
 def _notes(facts: Facts, batch: int, options: TritonOptions) -> tuple[str, ...]:
     needs = f"TensorRT {facts.made.version}, which built the engine"
-    if facts.in_python:
+    if facts.is_rtx:
         needs = f"a Python with trtsmith[gpu] and TensorRT-RTX {facts.made.version}: its Python backend runs the engine"
     notes = [f"the server needs {needs}"]
     if batch and options.batching is None:
@@ -182,10 +167,10 @@ def _notes(facts: Facts, batch: int, options: TritonOptions) -> tuple[str, ...]:
             f"the server batches requests along the first dimension of every input, up to {batch}; --no-batching if that "
             "is not a batch"
         )
-    if facts.plugins and not facts.in_python:
+    if facts.plugins and not facts.is_rtx:
         notes.append(
             "the engine holds plugin libraries, and the server runs them: deploy only engines that you trust"
         )
-    for io in () if facts.in_python else facts.made.io_types:
+    for io in () if facts.is_rtx else facts.made.io_types:
         notes.append(f"{io.name!r} is {io.after} in the engine, {io.before} in the model: clients cast")
     return tuple(notes)

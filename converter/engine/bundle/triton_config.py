@@ -6,21 +6,12 @@ Field names and values are those of model_config.proto (triton-inference-server/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.engine.builder.build_request import EngineTensor, Profile
-from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.manifest import (
-    items,
-    profiles,
-    read_manifest,
-    tensors,
-    text,
-)
-from trtsmith.converter.engine.bundle.run_from_bundle import Manifest, manifest_of
+from trtsmith.converter.engine.builder.build_request import EngineTensor
+from trtsmith.converter.engine.bundle.engine_facts import Facts
 
 TYPES = {
     "float32": "TYPE_FP32",
@@ -45,27 +36,6 @@ PYTHON_NAME = "model.py"
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The parts of a manifest that a server's configuration needs. made: what running the engine needs."""
-
-    made: Manifest
-    inputs: tuple[EngineTensor, ...]
-    outputs: tuple[EngineTensor, ...]
-    profiles: tuple[Mapping[str, Profile], ...]
-    plugins: tuple[str, ...]
-
-    @property
-    def in_python(self) -> bool:
-        """Whether Triton's Python backend must run it: its TensorRT backend cannot run TensorRT-RTX engines."""
-        return self.made.flavour != "tensorrt"
-
-    @property
-    def types(self) -> Mapping[str, str]:
-        """What the backend takes, by numpy's name."""
-        return PYTHON_TYPES if self.in_python else TYPES
-
-
-@dataclass(frozen=True)
 class TritonOptions:
     """name: of the model in the repository. version: the folder of the engine, from 1 on. batching: None to decide by
     the engine. instances: execution contexts on each GPU; in Python, processes. queue_delay_us: how long the server may
@@ -79,33 +49,9 @@ class TritonOptions:
     queue_delay_us: int = 100
 
 
-def _facts(document: Mapping[str, Any]) -> Facts:
-    facts = Facts(
-        made=manifest_of(document),
-        inputs=tensors(document["inputs"]),
-        outputs=tensors(document["outputs"]),
-        profiles=profiles(document["profiles"]),
-        plugins=tuple(map(text, items(document["plugins"]))),
-    )
-    if not facts.in_python:
-        return facts
-    before = {io.name: io.before for io in facts.made.io_types}  # Runner casts
-    inputs, outputs = (
-        tuple(replace(tensor, dtype=before.get(tensor.name, tensor.dtype)) for tensor in ends)
-        for ends in (facts.inputs, facts.outputs)
-    )
-    return replace(facts, inputs=inputs, outputs=outputs)
-
-
-def read_facts(engine: Path) -> Facts:
-    """Reads the manifest beside the engine. UsageError if there is none, or one that cannot be read."""
-    facts = read_manifest(engine, _facts)
-    if facts is None:
-        path = manifest_path(engine)
-        expected = "the manifest that `trtsmith convert` writes beside the engine"
-        fix = "copy it from where the engine was built, or convert the model again"
-        raise UsageError("there is no manifest beside the engine", str(path), expected, fix)
-    return facts
+def types_of(facts: Facts) -> Mapping[str, str]:
+    """What the backend takes, by numpy's name."""
+    return PYTHON_TYPES if facts.is_rtx else TYPES
 
 
 def largest_batch(facts: Facts, options: TritonOptions) -> int:
@@ -140,8 +86,8 @@ def config_text(facts: Facts, options: TritonOptions, batch: int) -> str:
     `dims`, as Triton asks, and requests are joined along it."""
     lines = [
         f"name: {_quoted(options.name)}",
-        *(['backend: "python"'] if facts.in_python else ['platform: "tensorrt_plan"', 'backend: "tensorrt"']),
-        f"default_model_filename: {_quoted(PYTHON_NAME if facts.in_python else ENGINE_NAME)}",
+        *(['backend: "python"'] if facts.is_rtx else ['platform: "tensorrt_plan"', 'backend: "tensorrt"']),
+        f"default_model_filename: {_quoted(PYTHON_NAME if facts.is_rtx else ENGINE_NAME)}",
         f"max_batch_size: {batch}",
     ]
     for kind, named in (("input", facts.inputs), ("output", facts.outputs)):
@@ -164,12 +110,12 @@ def _tensor(kind: str, tensor: EngineTensor, batch: int, facts: Facts) -> list[s
     lines = [
         f"{kind} {{",
         f"  name: {_quoted(tensor.name)}",
-        f"  data_type: {facts.types[tensor.dtype]}",
+        f"  data_type: {types_of(facts)[tensor.dtype]}",
         *(f"  dims: {size}" for size in dims or (1,)),
     ]
     if not dims:  # Triton wants a dimension, TensorRT has none
         lines.append("  reshape { }")
-    if tensor.is_shape_tensor and not facts.in_python:
+    if tensor.is_shape_tensor and not facts.is_rtx:
         lines.append("  is_shape_tensor: true")
     return [*lines, "}"]
 

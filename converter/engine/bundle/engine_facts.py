@@ -1,0 +1,74 @@
+"""Reads from an engine's manifest what the configuration of a server needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.engine.builder.build_request import EngineTensor, Profile
+from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
+from trtsmith.converter.engine.bundle.manifest import items, profiles, read_manifest, tensors, text
+from trtsmith.converter.engine.bundle.run_from_bundle import Manifest, manifest_of
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The parts of a manifest that a server needs. made: what running the engine needs.
+
+    Types are the engine's, or of TensorRT-RTX the model's: trtsmith's Runner runs those, and casts.
+    """
+
+    made: Manifest
+    inputs: tuple[EngineTensor, ...]
+    outputs: tuple[EngineTensor, ...]
+    profiles: tuple[Mapping[str, Profile], ...]
+    plugins: tuple[str, ...]
+
+    @property
+    def is_rtx(self) -> bool:
+        """Whether TensorRT-RTX runs it, which most servers do not have."""
+        return self.made.flavour != "tensorrt"
+
+
+def _facts(document: Mapping[str, Any]) -> Facts:
+    facts = Facts(
+        made=manifest_of(document),
+        inputs=tensors(document["inputs"]),
+        outputs=tensors(document["outputs"]),
+        profiles=profiles(document["profiles"]),
+        plugins=tuple(map(text, items(document["plugins"]))),
+    )
+    if not facts.is_rtx:
+        return facts
+    before = {io.name: io.before for io in facts.made.io_types}
+    inputs, outputs = (
+        tuple(replace(tensor, dtype=before.get(tensor.name, tensor.dtype)) for tensor in ends)
+        for ends in (facts.inputs, facts.outputs)
+    )
+    return replace(facts, inputs=inputs, outputs=outputs)
+
+
+def read_facts(engine: Path) -> Facts:
+    """Reads the manifest beside the engine. UsageError if there is none, or if it is another engine's."""
+    facts, path = read_manifest(engine, _facts), manifest_path(engine)
+    if facts is None:
+        expected = "the manifest that `trtsmith convert` writes beside the engine"
+        fix = "copy it from where the engine was built, or convert the model again"
+        raise UsageError("there is no manifest beside the engine", str(path), expected, fix)
+    try:
+        digest = file_digest(engine)
+    except OSError as error:
+        what = f"the engine cannot be read: {error.strerror}"
+        raise UsageError(what, str(engine), "an engine", "correct the path") from error
+    hashes = facts.made.files.values()  # by any name: a bundle may be renamed
+    if digest not in hashes:
+        raise UsageError(
+            "the engine is not the one that its manifest describes",
+            f"{engine}, {path.name}",
+            f"a file with one of the hashes {', '.join(hashes)}",
+            "convert the model again, or copy engine and manifest together",
+        )
+    return facts
