@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.convert.refitting import Refitted
     from trtsmith.converter.convert.reports import Report
-    from trtsmith.converter.engine.bundle.triton import TritonModel
+    from trtsmith.converter.engine.bundle.engine_facts import BundledEngine
     from trtsmith.converter.engine.runtime.engine_module import Engine
     from trtsmith.converter.engine.runtime.runner import Runner
     from trtsmith.converter.locate.found import Located
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis",
     "BatchResult",
+    "BundledEngine",
     "Conversion",
     "ConversionError",
     "Engine",
@@ -75,7 +76,6 @@ __all__ = [
     "Refitted",
     "Report",
     "Runner",
-    "TritonModel",
     "TrtsmithError",
     "UsageError",
     "Verdict",
@@ -128,11 +128,11 @@ _HOMES = {
     "Engine": "trtsmith.converter.engine.runtime.engine_module",
     "Analysis": "trtsmith.converter.convert.analysis",
     "BatchResult": "trtsmith.converter.batch.driver",
+    "BundledEngine": "trtsmith.converter.engine.bundle.engine_facts",
     "Conversion": "trtsmith.converter.convert.pipeline",
     "LibraryReport": "trtsmith.converter.plugin.contract",
     "Located": "trtsmith.converter.locate.found",
     "OpDef": "trtsmith.importers.opdef",
-    "TritonModel": "trtsmith.converter.engine.bundle.triton",
     "Refitted": "trtsmith.converter.convert.refitting",
     "Report": "trtsmith.converter.convert.reports",
     "Runner": "trtsmith.converter.engine.runtime.runner",

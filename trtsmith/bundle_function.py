@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
-from trtsmith.converter.base.options.declared import with_defaults
-from trtsmith.converter.base.options.kinds import Flag, StrPath
-from trtsmith.converter.engine.bundle.triton import TritonModel, write_model
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.declared import options_of, with_defaults
+from trtsmith.converter.base.options.kinds import Flag, ServerName, StrPath, path_of
+from trtsmith.converter.engine.bundle.deepstream import write_nvinfer
+from trtsmith.converter.engine.bundle.engine_facts import BundledEngine
+from trtsmith.converter.engine.bundle.engine_wrapper import write_wrapper
+from trtsmith.converter.engine.bundle.triton import write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
+from trtsmith.importers.problem import Problem
+from trtsmith.options import Replacing
 
 
-class BundleOptions(TypedDict, total=False):
-    """The options of `trtsmith bundle`."""
+class ServerChoice(Replacing, total=False):
+    """output"""
+
+    runtime: Annotated[
+        ServerName,
+        Flag(
+            "the program that runs the engine (default %(default)s)",
+            "",
+            "--for",
+            default="triton",
+            common=True,
+        ),
+    ]
+
+
+class TritonChoices(TypedDict, total=False):
+    """Triton"""
 
     name: Annotated[str | None, Flag("the model's name; default: the engine's file name")]
     model_version: Annotated[int, Flag("version of the model in the repository (default 1)", "N", default=1)]
@@ -47,24 +68,45 @@ class BundleOptions(TypedDict, total=False):
     ]
 
 
-@checked_types(BundleOptions)
-def bundle(engine: StrPath, triton: StrPath, **options: Unpack[BundleOptions]) -> TritonModel:
-    """Adds an engine of `convert` to a model repository of Triton Inference Server.
+class BundleOptions(ServerChoice, TritonChoices, total=False):
+    """The options of `trtsmith bundle`."""
 
-    engine:   an engine with the manifest beside it; one of TensorRT with its plugins embedded. One of TensorRT-RTX runs in
-              Triton's Python backend.
-    triton:   the repository, created if missing.
-    name:     the model's name; None: the engine's file name.
-    batching: whether the server batches requests along the first dimension; None: if all have a dynamic one.
-    instances: execution contexts on each GPU. queue_delay_us: how long a request waits for others, in microseconds.
+
+@checked_types(BundleOptions)
+def bundle(engine: StrPath, output: StrPath | None = None, **options: Unpack[BundleOptions]) -> BundledEngine:
+    """Writes what Triton, DeepStream or onnxruntime needs to run an engine of `convert`.
+
+    engine:   an engine with the manifest beside it. Triton takes one of TensorRT with its plugins embedded, or of
+              TensorRT-RTX in its Python backend; the others take one of TensorRT with its plugin libraries beside it.
+    output:   Triton's model repository, created if missing; the configuration of DeepStream's nvinfer, by default
+              config_infer_primary.txt beside the engine; or onnxruntime's model, by default ENGINE_ctx.onnx there.
+    runtime:  "triton", "deepstream" or "onnxruntime".
+    name:     Triton: the model's name; None: the engine's file name.
+    batching: Triton: whether the server batches requests along the first dimension; None: if all have a dynamic one.
+    instances: Triton: execution contexts on each GPU. queue_delay_us: how long a request waits for others, in microseconds.
 
     >>> import trtsmith
     >>> trtsmith.bundle("model.plan", "models")  # doctest: +SKIP
-    TritonModel(folder=PosixPath('models/model'), ...)
+    BundledEngine(path=PosixPath('models/model'), ...)
 
-    Raises UsageError for an engine that Triton cannot serve.
+    Raises UsageError for an engine that the program cannot run.
     """
     path, given = Path(engine), with_defaults(BundleOptions, options)
-    name = path.stem if given.name is None else given.name
-    limits = (given.batching, given.instances, given.queue_delay_us)
-    return write_model(path, TritonOptions(Path(triton), name, given.model_version, *limits))
+    if given.runtime == "triton":
+        if output is None:
+            raise UsageError("Triton's model repository is not named", "-o", "a folder", "-o models")
+        name = path.stem if given.name is None else given.name
+        limits = (given.batching, given.instances, given.queue_delay_us)
+        return write_model(path, TritonOptions(Path(output), name, given.model_version, *limits))
+    wrong = [one for one in options_of(TritonChoices) if getattr(given, one.name) != one.default]
+    if wrong:
+        flags = [f"--{one.name.replace('_', '-')}" for one in wrong]
+        where, fix = f"--for {given.runtime}", "leave it out, or name Triton: --for triton"
+        raise UsageError(
+            [Problem(f"{flag} is of Triton", where, "options of this program", fix) for flag in flags]
+        )
+    write = {"deepstream": write_nvinfer, "onnxruntime": write_wrapper}.get(given.runtime)
+    if write is None:
+        known = ", ".join(get_args(ServerName))
+        raise UsageError(f"nothing can be written for {given.runtime!r}", "--for", known, "give one of these")
+    return write(path, path_of(output), force=given.force)

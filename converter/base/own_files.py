@@ -26,6 +26,9 @@ JSON_END = " \n"
 ONNX_KEY = "trtsmith.file"
 """Of an ONNX model's metadata_props. The value is the kind of file."""
 
+NVINFER_HEAD = "# written by trtsmith bundle --for deepstream"
+"""The first line of a configuration of DeepStream's nvinfer."""
+
 PRODUCER = "trtsmith op new"
 """Of examples."""
 
@@ -103,8 +106,12 @@ OVERLAY = OwnFile("an overlay of trtsmith's", _json_with(["results"]))
 PAGE = OwnFile("a page of trtsmith's", lambda path: GENERATOR.encode() in _ends(path)[0])
 ARRAYS = OwnFile("arrays that trtsmith wrote", lambda path: _ends(path)[1].endswith(ARRAYS_COMMENT))
 POLYGRAPHY = OwnFile("JSON that trtsmith wrote", lambda path: _ends(path)[1].endswith(JSON_END.encode()))
+NVINFER = OwnFile(
+    "a configuration that `trtsmith bundle` wrote", lambda path: NVINFER_HEAD.encode() in _ends(path)[0]
+)
 CACHE = OwnFile("an earlier cache", _binary)  # of which only TensorRT knows more
 REWRITTEN = _onnx("rewritten", "a graph that `trtsmith rewrite` wrote")
+WRAPPER = _onnx("engine", "a model that `trtsmith bundle` wrote")
 EXPORTED = _onnx("exported", "a model that trtsmith exported")
 REFUSED = _onnx("refused", "nodes that trtsmith saved because TensorRT refused them")
 EXAMPLE = OwnFile("an example of `trtsmith op`", _with_bytes(PRODUCER.encode()))

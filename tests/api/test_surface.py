@@ -26,8 +26,8 @@ from trtsmith.converter.verify.verify_bundle import VerifyOptions
 ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = [
-    "Analysis", "BatchResult", "Conversion", "ConversionError", "Engine", "InvalidModelError", "LibraryReport",
-    "Located", "OpDef", "Problem", "Refitted", "Report", "Runner", "TritonModel", "TrtsmithError", "UsageError",
+    "Analysis", "BatchResult", "BundledEngine", "Conversion", "ConversionError", "Engine", "InvalidModelError",
+    "LibraryReport", "Located", "OpDef", "Problem", "Refitted", "Report", "Runner", "TrtsmithError", "UsageError",
     "Verdict", "__version__", "batch", "bench", "bundle", "check", "check_plugin", "convert", "load", "load_report",
     "locate", "operators", "refit", "rewrite", "run", "verify",
 ]  # fmt: skip
@@ -76,8 +76,9 @@ SIGNATURES = {
     "dict[str, np.ndarray]",
     "batch": "(zoo, output, *, only=(), retry_failed=False, jobs=None, on=None, cache=None, no_cache=False, "
     "progress=None) -> BatchResult",
-    "bundle": "(engine, triton, *, name=None, model_version=1, batching=None, instances=1, queue_delay_us=100) -> "
-    "TritonModel",
+    "bundle": "(engine, output=None, *, force=False, runtime='triton', name=None, model_version=1, batching=None, "
+    "instances=1, queue_delay_us=100) -> "
+    "BundledEngine",
     "refit": "(engine, onnx, *, force=False, output=None, plugins=(), flavour='auto', timeout=None, ops=(), "
     "plugins_from_packages=True, verbose=False, progress=None) -> Refitted",
     "check_plugin": "(library, *, gpu=None, cases=(), timeout=120.0, ops=(), plugins_from_packages=True, progress=None) "
@@ -93,7 +94,7 @@ FIELDS = {
     "Problem": "what where expected fix",
     "Refitted": "bundle weights changed",
     "Report": "kind passed problems verdict routes document",
-    "TritonModel": "folder engine batch command notes",
+    "BundledEngine": "path engine batch command notes",
     "Verdict": "status engine_run inputs comparisons meanings left_out findings precision not_run warnings ran "
     "cost basis",
 }

@@ -50,6 +50,7 @@ ExecutorName = Literal["auto", "tensorrt", "kernels"]
 CudaGraphMode = Literal["both", "off", "on"]
 SpecializationMode = Literal["eager", "lazy", "none"]
 GraphRuntime = Literal["", "onnxruntime"]
+ServerName = Literal["triton", "deepstream", "onnxruntime"]
 
 
 @dataclass(frozen=True)
@@ -391,6 +392,7 @@ _KINDS = (
     _choice("CudaGraphMode", CudaGraphMode),
     _choice("SpecializationMode", SpecializationMode),
     _choice("GraphRuntime", GraphRuntime),
+    _choice("ServerName", ServerName),
 )
 
 KINDS: Mapping[str, Kind] = {

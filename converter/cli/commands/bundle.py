@@ -1,45 +1,61 @@
-"""trtsmith bundle ENGINE --triton DIR"""
+"""trtsmith bundle ENGINE --for triton -o DIR"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Annotated
+
+from typing_extensions import TypedDict
 
 from trtsmith.bundle_function import BundleOptions, bundle
 from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.base.options.declared import options_of
+from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.cli.console import Console
 from trtsmith.flags import add_options
 
-DESCRIPTION = (
-    "Put an engine that `trtsmith convert` wrote into a model repository of Triton Inference Server."
-)
+DESCRIPTION = """Write what another program needs to run an engine of `trtsmith convert`: a model in a repository of Triton
+Inference Server, the configuration of DeepStream's nvinfer, or a model that wraps the engine for onnxruntime."""
 
 EPILOG = """examples:
   trtsmith convert model.onnx -o model.plan --flavour tensorrt --embed-plugins --shapes x=1x3x64x64:8x3x64x64:16x3x64x64
-  trtsmith bundle model.plan --triton /srv/models --name detector
+  trtsmith bundle model.plan --for triton -o /srv/models --name detector
+  trtsmith bundle model.plan --for deepstream
 """
+
+
+class _Output(TypedDict, total=False):
+    """output"""
+
+    output: Annotated[
+        StrPath | None,
+        Flag(
+            "Triton's model repository, created if missing; or the file to write (default: config_infer_primary.txt or "
+            "ENGINE_ctx.onnx beside the engine)",
+            "OUT",
+            "-o",
+            "--output",
+            "--triton",
+            common=True,
+        ),
+    ]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine; its manifest lies beside it")
-    parser.add_argument(
-        "--triton",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="the model repository, created if missing",
-    )
+    add_options(parser, _Output)
     add_options(parser, BundleOptions)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     written = bundle(
         options.engine,
-        options.triton,
+        options.output,
         **{one.name: getattr(options, one.name) for one in options_of(BundleOptions)},
     )
     for note in written.notes:
         console.say(f"note: {note}")
-    console.result(f"model:  {written.folder}\nengine: {written.engine}\nstart:  {written.command}")
+    before = "\n" if "\n" in written.command else "  "
+    console.result(f"written: {written.path}\nengine:  {written.engine}\nstart:{before}{written.command}")
     return EXIT_OK

@@ -11,8 +11,8 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import named_after
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.convert.plan import needed_libraries
-from trtsmith.converter.convert.provider_session import session_lines
 from trtsmith.converter.convert.rewriting import ONNXRUNTIME_FORM, rewrite_model
+from trtsmith.converter.engine.bundle.provider_session import session_lines
 from trtsmith.flags import add_model, add_options
 from trtsmith.rewrite_function import GRAPH, form_of, rewriting_of
 

@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "locate": ("run and compare", "find the node that makes an engine's results wrong"),
     "bench": ("run and compare", "time an engine, by layer, and against other runtimes"),
     "refit": ("deploy", "give an engine the weights of another model of the same structure"),
-    "bundle": ("deploy", "an engine as a model of a Triton Inference Server repository"),
+    "bundle": ("deploy", "what Triton, DeepStream or onnxruntime needs to run an engine"),
     "ops": ("operators and plugins", "operators, aliases and dtypes"),
     "plugin": ("operators and plugins", "inspect and test plugin libraries"),
     "op": ("operators and plugins", "write, compile and test operators of your own"),

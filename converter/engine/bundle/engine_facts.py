@@ -1,4 +1,4 @@
-"""Reads from an engine's manifest what the configuration of a server needs."""
+"""Reads from an engine's manifest what the configuration of a server needs, and says what `bundle` gives back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,21 @@ from trtsmith.converter.engine.builder.build_request import EngineTensor, Profil
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.manifest import items, profiles, read_manifest, tensors, text
 from trtsmith.converter.engine.bundle.run_from_bundle import Manifest, manifest_of
+
+
+@dataclass(frozen=True)
+class BundledEngine:
+    """What `bundle` wrote for a server.
+
+    path:    Triton's folder of the model, DeepStream's configuration, or onnxruntime's model. engine: that the server loads.
+    batch:   the largest batch, 0 if requests are not joined. command: starts the server, or opens a session.
+    """
+
+    path: Path
+    engine: Path
+    batch: int
+    command: str
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -71,4 +86,19 @@ def read_facts(engine: Path) -> Facts:
             f"a file with one of the hashes {', '.join(hashes)}",
             "convert the model again, or copy engine and manifest together",
         )
+    return facts
+
+
+def tensorrt_facts(engine: Path, server: str) -> Facts:
+    """`read_facts` for a server that runs TensorRT's engines only, and none that holds code of the host."""
+    facts = read_facts(engine)
+    if facts.is_rtx:
+        fix = "trtsmith convert ... --flavour tensorrt, on the GPU that runs it"
+        raise UsageError(
+            f"{server} runs no engine of TensorRT-RTX", str(engine), "an engine of TensorRT", fix
+        )
+    if facts.plugins and facts.made.embedded:
+        what = f"{server} does not load the plugin libraries inside an engine"
+        fix = "trtsmith convert ... without --embed-plugins"
+        raise UsageError(what, str(engine), "an engine with its plugin libraries beside it", fix)
     return facts

@@ -11,12 +11,11 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.engine_facts import Facts, read_facts
+from trtsmith.converter.engine.bundle.engine_facts import BundledEngine, Facts, read_facts
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.bundle.triton_config import (
     ENGINE_NAME,
@@ -29,18 +28,7 @@ from trtsmith.converter.engine.bundle.triton_config import (
 from trtsmith.importers.problem import Problem
 
 
-@dataclass(frozen=True)
-class TritonModel:
-    """The written model. command: starts the server. batch: the largest batch, 0 if requests are not joined."""
-
-    folder: Path
-    engine: Path
-    batch: int
-    command: str
-    notes: tuple[str, ...]
-
-
-def write_model(engine: Path, options: TritonOptions) -> TritonModel:
+def write_model(engine: Path, options: TritonOptions) -> BundledEngine:
     """Puts an engine of `convert` into a model repository, whole or not at all.
 
     UsageError if it has no manifest, or is not the one that the manifest describes. An engine of TensorRT must have its
@@ -62,9 +50,9 @@ def write_model(engine: Path, options: TritonOptions) -> TritonModel:
             f"the model repository cannot be written: {error.strerror or error}",
             str(error.filename or folder),
             "room and permission",
-            "free space, or --triton elsewhere",
+            "free space, or -o elsewhere",
         ) from error
-    return TritonModel(
+    return BundledEngine(
         folder,
         version / ENGINE_NAME,
         batch,
@@ -95,7 +83,7 @@ def _check_engine(engine: Path, facts: Facts) -> None:
 
 
 def _where(options: TritonOptions) -> str:
-    return f"--triton {options.repository}, model {options.name!r}"
+    return f"-o {options.repository}, model {options.name!r}"
 
 
 def _check_name(options: TritonOptions) -> None:

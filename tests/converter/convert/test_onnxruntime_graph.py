@@ -19,7 +19,7 @@ from onnx import helper as oh
 import trtsmith
 from tests.converter.models import attention, inverse, written
 from trtsmith.converter.base.options.shapes import ShapeRange
-from trtsmith.converter.convert.provider_session import session_lines
+from trtsmith.converter.engine.bundle.provider_session import session_lines
 
 OPTIONS = {"trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_profile_max_shapes"}
 """Documented at onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html."""

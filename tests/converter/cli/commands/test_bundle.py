@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import trtsmith
 from tests.converter.cli.commands.running import Cli, refused
 from tests.converter.models import inverse, relu
 from trtsmith.converter.engine.bundle.bundle import manifest_path
@@ -28,7 +29,7 @@ def as_tensorrt(engine: Path) -> dict[str, Any]:
 def test_a_converted_engine_in_a_repository(here: Path, cli: Cli) -> None:
     relu(here / "m.onnx", ("n", 3))
     assert cli("convert m.onnx -o relu.plan --shapes x=1x3:2x3:5x3").code == 0
-    bundle = "bundle relu.plan --triton models"
+    bundle = "bundle relu.plan --for triton -o models"
     ran = cli(f"{bundle} --name in-python")
     assert ran.code == 0 and "TensorRT-RTX" in ran.err and Path("models/in-python/1/model.py").is_file()
     manifest = as_tensorrt(Path("relu.plan"))
@@ -52,8 +53,36 @@ def test_an_engine_with_plugins_must_hold_them(here: Path, cli: Cli) -> None:
     for flag, code in (("", 2), ("--embed-plugins", 0)):
         assert cli(f"convert m.onnx -o m.plan --no-verify {flag}").code == 0
         as_tensorrt(Path("m.plan"))
-        ran = cli("bundle m.plan --triton models --name inverse")
+        ran = cli("bundle m.plan -o models --name inverse")
         if code:
             refused(ran, code, "--embed-plugins", "MatrixInverse")
         else:
             assert ran.code == 0 and "version-compatible=true" in ran.out
+
+
+def test_what_deepstream_and_onnxruntime_need(here: Path, cli: Cli) -> None:
+    inverse(here / "m.onnx", (2, 1, 4, 4))
+    assert cli("convert m.onnx -o m.plan --no-verify").code == 0
+    refused(
+        cli("bundle m.plan --for deepstream"),
+        2,
+        "DeepStream runs no engine of TensorRT-RTX",
+        "--flavour tensorrt",
+    )
+    as_tensorrt(Path("m.plan"))
+    ran = cli("bundle m.plan --for deepstream")
+    assert ran.code == 0 and "start:  nvinfer config-file-path=config_infer_primary.txt" in ran.out
+    assert "note: libregister_plugins.so" in ran.err
+    ran = cli("bundle m.plan --for onnxruntime")
+    assert ran.code == 0 and Path("m_ctx.onnx").is_file()
+    assert "start:\nimport onnxruntime\nimport tensorrt\n" in ran.out and "libtrtsmith_plugins.so" in ran.out
+    refused(
+        cli("bundle m.plan --for onnxruntime --name m --instances 2"),
+        2,
+        "--name is of Triton",
+        "--instances is of",
+    )
+    refused(cli("bundle m.plan"), 2, "Triton's model repository is not named", "-o models")
+    refused(cli("bundle m.plan --for openvino"), 2, "invalid choice: 'openvino'")
+    with pytest.raises(trtsmith.UsageError, match="nothing can be written for 'openvino'"):
+        trtsmith.bundle("m.plan", runtime="openvino")

@@ -72,8 +72,8 @@ def options(tmp_path: Path, **more: Any) -> TritonOptions:
     return TritonOptions(tmp_path / "models", **({"name": "detector"} | more))
 
 
-def config(model: triton.TritonModel) -> Any:
-    return text_format.Parse((model.folder / "config.pbtxt").read_text(), SCHEMA.ModelConfig())
+def config(model: triton.BundledEngine) -> Any:
+    return text_format.Parse((model.path / "config.pbtxt").read_text(), SCHEMA.ModelConfig())
 
 
 def test_requests_are_joined_along_a_dynamic_first_dimension(tmp_path: Path) -> None:

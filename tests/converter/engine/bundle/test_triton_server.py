@@ -105,9 +105,9 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     assert done.passed
     written = trtsmith.bundle(tmp_path / "net.plan", tmp_path / "models", name="net", queue_delay_us=300000)
     assert written.batch == 8
-    config = written.folder / "config.pbtxt"
+    config = written.path / "config.pbtxt"
     config.write_text(config.read_text().replace("KIND_GPU", "KIND_CPU"))
-    served = written.folder / "1" / "model.py"
+    served = written.path / "1" / "model.py"
     served.rename(served.with_name("written.py"))
     served.write_text(STAND_IN)
     http, grpc, metrics = _free_ports(3)
