@@ -28,7 +28,7 @@ _STEPS = (64, 32, 16, 8, 4, 2, 1)
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """A float type: the bits of its exponent and of its fraction."""
+    """A float type, as the number of its exponent bits and of its fraction bits."""
 
     exponent: int
     fraction: int
@@ -39,7 +39,7 @@ class FloatFormat:
 
     @property
     def infinite(self) -> int:
-        """The exponent of infinities and NaNs, as stored."""
+        """The stored exponent of infinities and NaNs."""
         return (1 << self.exponent) - 1
 
 
@@ -52,7 +52,8 @@ FORMATS: Mapping[str, FloatFormat] = {
 
 
 def bits_of(w: Writer, form: FloatFormat, legal: LegalInteger, value: Value) -> Value:
-    """The bits, an integer of the legal type, of the float32 `value`, which a number of the format became.
+    """The bits of float32 `value` in the given format, as an integer of the legal type. The value must be exact in the
+    format.
 
     The size is brought into [1, 2) by powers of two, which counts the exponent. Below the format's least normal number
     it is a multiple of the least one instead.
@@ -93,7 +94,9 @@ def bits_of(w: Writer, form: FloatFormat, legal: LegalInteger, value: Value) -> 
 
 
 def number_of(w: Writer, form: FloatFormat, legal: LegalInteger, bits: Value) -> Value:
-    """A float32 from its bits, an integer of the legal type: significand in [1, 2), times a power of two."""
+    """The float32 value of the bits: a significand in [1, 2) times a power of two. The bits are an integer of the legal
+    type.
+    """
     zero, unit = w.constant(legal.constant(0)), w.constant(legal.constant(1 << form.fraction))
     sign_bit = w.constant(_sign_bit(form, legal))
     exponents = np.maximum(np.arange(form.infinite + 1), 1) - float(form.bias)
@@ -123,7 +126,7 @@ _DOUBLE = "the bits of a float64 come from the float32 value that TensorRT compu
 
 @node_rule("bit-cast", "BitCast")
 def bit_cast_rule(node: NodeView) -> Replacement | Refusal | None:
-    """BitCast by arithmetic."""
+    """Rewrites BitCast as arithmetic."""
     source, number = node.dtype(0) or "", int(node.attributes.get("to", 0))
     target = next((name for name, known in NUMBERS.items() if known == number), "")
     integers = {"bool", *LEGAL_INTEGERS}

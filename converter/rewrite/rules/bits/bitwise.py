@@ -21,7 +21,7 @@ from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS,
 
 @node_rule("bit-shift", "BitShift")
 def bit_shift_rule(node: NodeView) -> Replacement | Refusal | None:
-    """BitShift by powers of two."""
+    """Rewrites BitShift as division and multiplication by powers of two."""
     dtype = node.dtype(0)
     direction = node.attributes.get("direction")
     if dtype is None or dtype not in LEGAL_INTEGERS or direction not in ("LEFT", "RIGHT"):
@@ -41,7 +41,7 @@ def bit_shift_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _unsigned(w: Writer, legal: LegalInteger, a: Value, n: Value, left: bool, arithmetic: bool) -> Value:
-    """Shifts unsigned numbers: left, as (a mod 2^(width - n)) * 2^n. The type has room for 2^width."""
+    """Shifts unsigned numbers; to the left by (a mod 2^(width - n)) * 2^n, as the type has room for 2^width."""
     powers = [1 << n for n in range(legal.width + 1)]  # by shift
     factor = w.Gather(legal.constant(powers), n)
     if not left:
@@ -50,8 +50,8 @@ def _unsigned(w: Writer, legal: LegalInteger, a: Value, n: Value, left: bool, ar
 
 
 def _signed(w: Writer, legal: LegalInteger, a: Value, n: Value, left: bool, arithmetic: bool) -> Value:
-    """Tables are by shift, 0 to the width. A power that the type lacks is 1: what it multiplies or divides is 0, or not
-    used.
+    """Shifts signed numbers with tables indexed by the shift, from 0 to the width. Powers that overflow the type are stored
+    as 1, since the factor beside them is 0 or ignored.
 
     signs: what the sign bit becomes; -(2^(width - 1 - n)) to the right, or without the minus where the bits of an
     unsigned type are moved.
@@ -86,7 +86,7 @@ _RADIX = 16
 
 
 def _modulus(mask: np.ndarray | None, legal: LegalInteger, high: bool) -> np.ndarray | None:
-    """2^k for every element of a mask of the k lowest bits, or of all others if `high`; None if it is no such mask."""
+    """2^k for each element of a mask of the k lowest bits, or of all other bits if `high`; None for other masks."""
     if mask is None:
         return None
     ones = (1 << legal.width) - 1
@@ -98,13 +98,15 @@ def _modulus(mask: np.ndarray | None, legal: LegalInteger, high: bool) -> np.nda
 
 
 def _masked(w: Writer, value: Value, magnitude: Value, power: np.ndarray, high: bool) -> Value:
-    """x modulo 2^k has the k lowest bits. The lowest value of the type is a multiple of 2^k: the magnitude decides."""
+    """The k lowest bits, x modulo 2^k, or the others. The magnitude suffices, as the type's lowest value is a multiple of
+    2^k.
+    """
     low = w.Mod(magnitude, power)
     return w.Sub(value, low) if high else low
 
 
 def _digitwise(w: Writer, legal: LegalInteger, a: _Signed, b: _Signed) -> Value:
-    """Digits along new last axes, the pairs of them looked up, and the digits of the result weighed and added.
+    """Computes And digit by digit: looks up each pair of digits along new last axes and adds the weighted results.
 
     Words of 32 bits are added each for itself: onnxruntime sums int64 through
     doubles, which are exact up to 2^53.
@@ -131,7 +133,7 @@ def _digitwise(w: Writer, legal: LegalInteger, a: _Signed, b: _Signed) -> Value:
 
 @node_rule("bitwise", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
 def bitwise_rule(node: NodeView) -> Replacement | Refusal | None:
-    """bitwise And, Or, Xor and Not by integer arithmetic."""
+    """Rewrites bitwise And, Or, Xor and Not as integer arithmetic."""
     dtype = node.known_dtype(0)
     if dtype not in LEGAL_INTEGERS:
         return Refusal(
@@ -160,7 +162,7 @@ def bitwise_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _last_step(w: Writer, op_type: str, a: Value, b: Value, both: Value) -> Value:
-    """Writes the operator from a & b."""
+    """Computes the operator from a, b and a & b."""
     if op_type == "BitwiseAnd":
         return both
     return w.Add(a if op_type == "BitwiseOr" else w.Sub(a, both), w.Sub(b, both))

@@ -35,7 +35,7 @@ _FAULTS = (
 
 @node_rule("byte-casts", "Cast", faults=_FAULTS)
 def byte_casts_rule(node: NodeView) -> Replacement | None:
-    """Casts of int8 and uint8 to bool, and of uint8 to int8."""
+    """Rewrites casts from int8 and uint8 to bool, and from uint8 to int8."""
     target = node.attributes.get("to")
     oldest = 7 if target == NUMBERS["bool"] else 9  # Equal that broadcasts, Where
     if (node.dtype(0), target) not in _TARGETS or node.opset < oldest:
@@ -57,7 +57,7 @@ _WIDE = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int3
 
 @node_rule("narrow-casts", "Cast")
 def narrow_casts_rule(node: NodeView) -> Replacement | None:
-    """a cast to a narrow integer and back goes through int32, where the value is clipped to the narrow range."""
+    """Routes a cast to a narrow integer and back through int32, clipped to the narrow range."""
     narrow, to = node.dtype(0), node.attributes["to"]
     if narrow is None or narrow not in RANGES or to not in _WIDE:
         return None
@@ -82,7 +82,7 @@ def narrow_casts_rule(node: NodeView) -> Replacement | None:
 
 
 def _bounds(clip: NodeView) -> tuple[float, float] | None:
-    """Constant bounds of a Clip, inputs or attributes."""
+    """The constant bounds of a Clip, from inputs or attributes; None unless both are constant."""
     found = []
     for index, name in ((1, "min"), (2, "max")):
         constant = clip.constant(index)

@@ -1,4 +1,4 @@
-"""Gives each integer type the int32 or int64 in which its bits are computed, split into a sign and a magnitude.
+"""Computes the bits of each integer type in int32 or int64, split into a sign and a magnitude.
 
 TensorRT has arithmetic in int32 and int64 only. A narrower type fits into one of them, and uint64 keeps its 64 bits in
 an int64. Division and remainder of negative numbers differ between runtimes (floor or truncation), so everything here
@@ -17,7 +17,9 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 @dataclass(frozen=True)
 class LegalInteger:
-    """dtype: what the values are cast to. width: bits of the type itself. signed: whether a value of dtype may be < 0."""
+    """The type in which an integer type is computed. dtype: that type. width: bits of the original type. signed: whether
+    values of dtype may be < 0.
+    """
 
     dtype: str
     width: int
@@ -29,14 +31,14 @@ class LegalInteger:
 
     @property
     def lowest(self) -> np.ndarray:
-        """Weight of the sign bit; 0 for a type that has none."""
+        """Weight of the sign bit; 0 for types without one."""
         return self.constant(-(1 << self.magnitude_bits) if self.signed else 0)
 
     def constant(self, value: object) -> np.ndarray:
         return np.array(value, self.dtype)
 
     def magnitude(self, w: Writer, value: Value) -> tuple[Value, Value | None]:
-        """The magnitude of a cast value, and for a signed type whether it is negative.
+        """The magnitude of a cast value, and whether it is negative; None for unsigned types.
 
         No step overflows: a negative x less the lowest value is x + 2^(width - 1).
         """

@@ -38,7 +38,7 @@ def _quick_gelu(w: Writer, dtype: str) -> Value:
 
 
 def _bias_split_gelu(w: Writer, dtype: str) -> Value:
-    """(a, b) = halves of x + bias in the last axis; a * gelu(b)."""
+    """a * gelu(b), where a and b are the halves of x + bias along the last axis."""
     left, right = w.Split(w.Add(w.x[0], w.x[1]), outputs=2, axis=-1, **halves(w.node))
     return w.Mul(left, gelu(w, right, dtype))
 
@@ -48,7 +48,7 @@ def _bias_add(w: Writer, dtype: str) -> Value:
 
 
 def _bias_softmax(w: Writer, dtype: str) -> Value:
-    """Softmax over all dimensions from `axis` on, as one; the bias broadcasts as numpy's does."""
+    """Softmax over all dimensions from `axis` on; the bias broadcasts as in numpy."""
     axis, rank = w.node.attributes.get("axis", 1), w.node.rank(0)
     total = w.Add(w.x[0], w.x[1])
     if axis == -1 or (rank is not None and axis == rank - 1):
@@ -57,7 +57,7 @@ def _bias_softmax(w: Writer, dtype: str) -> Value:
 
 
 def _bias_dropout(w: Writer, dtype: str) -> tuple[Value, Value] | Refusal:
-    """Nothing is dropped but in training: (data + bias) + residual."""
+    """(data + bias) + residual, as in inference, where nothing is dropped."""
     node = w.node
     training = node.constant(4)
     if node.input(4) and (training is None or training.any()):
@@ -84,7 +84,7 @@ _BODIES: Mapping[str, tuple[Body, str]] = {
 
 @node_rule("contrib-activations", *(f"com.microsoft::{name}" for name in _BODIES))
 def contrib_activations_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's fused activations, sums and Softmax become the operators that they were made of."""
+    """Rewrites onnxruntime's fused activations, sums and Softmax as the operators that were fused."""
     dtype = float_type(node)
     body, what = _BODIES[node.op_type]
     w = Writer(node)

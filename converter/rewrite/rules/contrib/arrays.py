@@ -15,7 +15,7 @@ from trtsmith.converter.rewrite.rules.signal.dft import LONGEST, transform
 
 @node_rule("contrib-crop", "com.microsoft::CropAndResize")
 def contrib_crop_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's CropAndResize becomes gathers, or GridSample for the nearest element.
+    """Rewrites onnxruntime's CropAndResize as gathers, or as GridSample in the nearest mode.
 
     Boxes [y1, x1, y2, x2] of images, in fractions of size - 1, sampled corner to corner: TensorFlow's operator.
 
@@ -73,7 +73,7 @@ def cut_outs(
     *,
     as_resize: bool,
 ) -> Value:
-    """Boxes [y1, x1, y2, x2] of images [N, C, H, W], each of the image whose number `at` gives: [R, C, rows, columns].
+    """Crops boxes [y1, x1, y2, x2] from images [N, C, H, W]; `at` gives each box's image. Returns [R, C, rows, columns].
 
     Four gathers of elements with all their channels, weighted. as_resize: of `_points`.
     """
@@ -101,7 +101,7 @@ def cut_outs(
 
 
 def _outside(w: Writer, y: Value, x: Value) -> Value:
-    """Which points of [R, rows] and [R, columns] are beyond the image: [R, 1, rows, columns]."""
+    """Marks the points of [R, rows] and [R, columns] beyond the image: [R, 1, rows, columns]."""
     return w.Or(w.unsqueeze(y, [1, 3]), w.unsqueeze(x, [1, 2]))
 
 
@@ -115,7 +115,7 @@ def _points(
     *,
     as_resize: bool = False,
 ) -> Value:
-    """Where the boxes' points are along an axis, from 0 to `most`.
+    """Positions of the boxes' sampling points along an axis, in pixels from 0 to `most`.
 
     A rounding decides whether the last point of a box that ends at the border is outside. as_resize: it is inside of a whole
     image, as Resize with tf_crop_and_resize has it; CropAndResize multiplies a step. TensorRT-RTX divides approximately, so
@@ -136,7 +136,9 @@ def _points(
 def crop_places(
     w: Writer, boxes: Value, first: int, last: int, count: int, size: int, nearest: bool
 ) -> tuple[Value, Value]:
-    """Places the boxes' points along an axis, from -1 to 1, and marks those outside. first, last: columns of a box."""
+    """Positions of the boxes' sampling points along an axis, from -1 to 1, and a mask of those outside. first, last: columns
+    of a box.
+    """
     most = float(size - 1)
     place = _points(w, boxes, first, last, count, most)
     outside = w.Or(w.Less(place, 0.0), w.Greater(place, most))
@@ -146,9 +148,10 @@ def crop_places(
 
 @node_rule("contrib-fourier", "com.microsoft::Rfft", "com.microsoft::Irfft")
 def contrib_fourier_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's Rfft and Irfft become matrix products.
+    """Rewrites onnxruntime's Rfft and Irfft as matrix products.
 
-    Rfft: the one-sided transform of the last axis, and a whole one of the axis before it; Irfft: back, in that order."""
+    Rfft: the one-sided transform of the last axis, and a whole one of the axis before it; Irfft: back, in that order.
+    """
     given = {name: node.attributes.get(name) for name in ("signal_ndim", "normalized", "onesided")}
     if given["signal_ndim"] not in (1, 2, None) or given["normalized"] or given["onesided"] not in (1, None):
         shown = ", ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
@@ -183,7 +186,7 @@ def _expand_dims(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _range(node: NodeView) -> Replacement | Refusal | None:
-    """Steps of one where no step is given; otherwise TensorRT takes the node for ONNX's."""
+    """Adds a step of one to a Range without a step; TensorRT takes any other Range as ONNX's."""
     if node.input(2):
         return None
     dtype = node.known_dtype(0)
@@ -199,5 +202,5 @@ _BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {
 
 @node_rule("contrib-arrays", *(f"com.microsoft::{name}" for name in _BODIES))
 def contrib_arrays_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's ExpandDims and Range become ONNX's."""
+    """Rewrites onnxruntime's ExpandDims and Range as standard operators."""
     return _BODIES[node.op_type](node)

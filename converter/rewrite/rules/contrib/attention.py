@@ -1,4 +1,4 @@
-"""Writes the attention of onnxruntime's operators: masks in each documented form, the past, the product.
+"""Writes the attention of onnxruntime's operators: masks in each documented form, past keys and values, the products.
 
 Query, key and value have shape (batch, heads, length, head size) throughout. Masks add to the scores what onnxruntime's
 CPU provider adds: `mask_filter_value` where a key is padding, the type's lowest value where a key lies ahead.
@@ -33,7 +33,7 @@ def too_old(node: NodeView) -> Refusal | None:
 
 
 def uneven(node: NodeView, count: int, width: int | None, name: str = "num_heads") -> Refusal | None:
-    """A refusal if the width is not a multiple of the heads; None if it is, or is unknown."""
+    """Refuses a width that is not a multiple of the heads; None if it is, or is unknown."""
     if count > 0 and (width is None or (width > 0 and width % count == 0)):
         return None
     return Refusal(
@@ -44,22 +44,22 @@ def uneven(node: NodeView, count: int, width: int | None, name: str = "num_heads
 
 
 def heads(w: Writer, data: Value, count: int, size: int = -1) -> Value:
-    """(batch, length, heads * size) as (batch, heads, length, size)."""
+    """Splits (batch, length, heads * size) into (batch, heads, length, size)."""
     return w.Transpose(w.Reshape(data, shape=[0, 0, count, size]), perm=[0, 2, 1, 3])
 
 
 def length(w: Writer, data: Value, axis: int) -> Value:
-    """One size of a value, as a scalar."""
+    """A value's size along an axis, as a scalar."""
     return w.Gather(w.Shape(data), axis)
 
 
 def counted(w: Writer, count: Value) -> Value:
-    """0, 1, ... `count` - 1; `count` is a scalar."""
+    """0, 1, ... `count` - 1, for a scalar `count`."""
     return w.Range(0, count, 1)
 
 
 def unstacked(w: Writer, past: Value) -> tuple[Value, Value]:
-    """Keys and values of (2, batch, heads, length, size)."""
+    """Splits (2, batch, heads, length, size) into keys and values."""
     key, value = (w.Squeeze(part, axes=[0]) for part in w.split(past, [1, 1], 0))
     return key, value
 
@@ -72,14 +72,14 @@ def stacked(w: Writer, key: Value, value: Value) -> Value:
 def behind(
     w: Writer, past: tuple[Value, Value] | None, key: Value, value: Value
 ) -> tuple[Value, Value, Value]:
-    """Keys and values of the past (if there is one) and the new ones; the length of the past."""
+    """Past keys and values followed by the new ones, and the length of the past."""
     if past is None:
         return key, value, w.constant(0)
     return w.Concat(past[0], key, axis=2), w.Concat(past[1], value, axis=2), length(w, past[0], 2)
 
 
 def _padding(w: Writer, index: int, keys: Value, dtype: str) -> Value | Refusal:
-    """What the padding mask (input `index`) adds to the scores; keys: (batch, heads, length, size)."""
+    """The padding mask (input `index`) as a summand of the scores; keys: (batch, heads, length, size)."""
     node = w.node
     dims, batch = node.dims(index) or (), (node.dims(0) or (None,))[0]
     if node.known_rank(index) in (2, 3):
@@ -106,12 +106,12 @@ def _padding(w: Writer, index: int, keys: Value, dtype: str) -> Value | Refusal:
 
 
 def halves(node: NodeView) -> dict[str, int]:
-    """The attribute that Split into two equal parts needs since opset 18."""
+    """The attribute that a Split into two equal parts needs from opset 18 on."""
     return {"num_outputs": 2} if node.opset >= 18 else {}
 
 
 def _lengths(dims: tuple[Dim, ...], batch: Dim) -> str | None:
-    """What a mask of one dimension holds: "ends" of the sequences, or "both" ends and starts."""
+    """The contents of a one-dimensional mask: "ends" of the sequences, or "both" ends and starts; None for other shapes."""
     if len(dims) != 1 or dims[0] is None or batch is None:
         return None
     if dims[0] == batch:
@@ -122,7 +122,7 @@ def _lengths(dims: tuple[Dim, ...], batch: Dim) -> str | None:
 
 
 def _causal(w: Writer, queries: Value, keys: Value, past: Value, dtype: str) -> Value:
-    """The type's lowest value where a key lies ahead of its query; past: the number of keys before the first."""
+    """The causal mask as a summand: the type's lowest value where a key follows its query. past: number of earlier keys."""
     bottom = np.finfo(dtype).min if dtype != "bfloat16" else -((2 - 2**-7) * 2.0**127)
     rows, columns = (counted(w, length(w, data, 2)) for data in (queries, keys))
     ahead = w.Greater(columns, w.Reshape(w.Add(rows, past), shape=[-1, 1]))
@@ -132,8 +132,9 @@ def _causal(w: Writer, queries: Value, keys: Value, past: Value, dtype: str) -> 
 def added_to_scores(
     w: Writer, mask: int, query: Value, key: Value, past: Value, dtype: str
 ) -> list[Value] | Refusal:
-    """What Attention and MultiHeadAttention add to the scores: the padding mask (input `mask`), what lies ahead, the
-    bias (input 5)."""
+    """The summands of the scores in Attention and MultiHeadAttention: padding mask (input `mask`), causal mask, bias (input
+    5).
+    """
     added: list[Value] = []
     if w.node.input(mask):
         hidden = unrefused(_padding(w, mask, key, dtype))
@@ -146,7 +147,7 @@ def added_to_scores(
 def attend(
     w: Writer, query: Value, key: Value, value: Value, scale: float, added: list[Value], dtype: str
 ) -> tuple[Value, Value]:
-    """softmax(query key' scale + added...) value, as (batch, length, heads * size), and the scores before the softmax.
+    """softmax(query key' scale + added...) value as (batch, length, heads * size), and the scores before the softmax.
 
     Vaswani et al., arXiv 1706.03762.
     """
@@ -159,7 +160,7 @@ def attend(
 
 @node_rule("contrib-attention", "com.microsoft::Attention")
 def contrib_attention_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's Attention becomes a projection, two products and a Softmax."""
+    """Rewrites onnxruntime's Attention as a projection, two products and a Softmax."""
     dtype = float_type(node)
     unrefused(too_old(node) or _unsupported(node))
     count = node.attributes["num_heads"]
@@ -191,7 +192,7 @@ def _unsupported(node: NodeView) -> Refusal | None:
 
 
 def _sizes(node: NodeView) -> list[int] | Refusal:
-    """Widths of query, key and value."""
+    """The widths of query, key and value."""
     given = node.attributes.get("qkv_hidden_sizes") or []
     if len(given) == 3:
         return list(given)

@@ -21,7 +21,7 @@ _TABLES = {2: (8, 13), 3: (9, 14), 4: (10, 15), 5: (11, 16), 6: (12, 17)}
 
 @node_rule("qembed-layer-normalization", "com.microsoft::QEmbedLayerNormalization")
 def qembedding_rule(node: NodeView) -> Replacement | Refusal | None:
-    """QEmbedLayerNormalization becomes DequantizeLinear and EmbedLayerNormalization."""
+    """Rewrites QEmbedLayerNormalization as DequantizeLinear and EmbedLayerNormalization."""
     w = Writer(node)
     inputs: list[Operand] = [*w.x[:2]]
     for data, (scale, zero) in _TABLES.items():
@@ -37,7 +37,7 @@ def qembedding_rule(node: NodeView) -> Replacement | Refusal | None:
 
 @node_rule("contrib-embedding", "com.microsoft::EmbedLayerNormalization")
 def contrib_embedding_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's EmbedLayerNormalization becomes Gathers, sums and LayerNormalization."""
+    """Rewrites onnxruntime's EmbedLayerNormalization as Gathers, sums and LayerNormalization."""
     dtype = float_type(node)
     if node.opset < 11:
         return Refusal(f"opset {node.opset}", "opset 11 or later", "convert the model to opset 11 or later")
@@ -52,7 +52,7 @@ def contrib_embedding_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _mask_index(w: Writer) -> Value:
-    """The number of ones in each row of the mask; zeros without a mask, as onnxruntime's CPU provider gives."""
+    """The number of ones in each row of the mask; zeros without a mask, as in onnxruntime's CPU provider."""
     if w.node.input(7):
         is_one = w.Equal(w.Cast(w.x[7], to="int32"), w.number(1, "int32"))
         return w.reduce("ReduceSum", w.Cast(is_one, to="int32"), [1], keepdims=False)

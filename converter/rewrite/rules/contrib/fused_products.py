@@ -1,4 +1,4 @@
-"""Rewrites what onnxruntime fuses into its convolutions and matrix products.
+"""Splits onnxruntime's fused convolutions and matrix products into standard operators.
 
 Splits onnxruntime's fused matrix products: transposed operands, a factor, an activation.
 """
@@ -22,7 +22,7 @@ _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "stride
 
 @node_rule("contrib-conv", *(f"com.microsoft::{name}" for name in ("FusedConv", "NhwcConv", "NhwcFusedConv")))
 def contrib_conv_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's fused convolutions become Conv and what was fused into it."""
+    """Splits onnxruntime's fused convolutions into Conv and the operators that follow it."""
     dtype = float_type(node)
     last = node.op_type != "FusedConv"
     rank = node.rank(0) or node.rank(1)
@@ -50,7 +50,7 @@ def contrib_conv_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _other_layout(node: NodeView) -> Refusal | None:
-    """A channels-last convolution whose weights are not laid out as ONNX's, as some providers save them."""
+    """Refuses a channels-last convolution whose weights some provider saved in a layout other than ONNX's."""
     kernel, weights = node.attributes.get("kernel_shape"), node.shape(1)
     if not kernel or weights is None or list(weights[2:]) == list(kernel):
         return None
@@ -62,7 +62,7 @@ def _other_layout(node: NodeView) -> Refusal | None:
 
 
 def _order(rank: int, swap: bool, batch: bool) -> list[int]:
-    """Which dimension of an operand stands where. `batch`: the first dimension goes behind the ones that follow it."""
+    """The permutation of an operand's dimensions. `batch`: moves the first dimension behind all but the last."""
     order = [*range(1, rank - 1), 0, rank - 1] if batch else list(range(rank))
     if swap:
         order[-2:] = reversed(order[-2:])
@@ -82,7 +82,7 @@ def _operand(w: Writer, index: int, side: str) -> Value | Refusal:
 
 
 def _activation(node: NodeView, names: Sequence[str]) -> list[float]:
-    """The activation's parameters, as far as they are given."""
+    """The parameters of the activation that the node sets."""
     values = (node.attributes.get(f"activation_{name}") for name in names)
     return [float(value) for value in values if value is not None]
 
@@ -94,7 +94,7 @@ def _product(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _gemm(w: Writer) -> Value:
-    """Gemm with the node's own attributes."""
+    """A Gemm with the node's own attributes."""
     given = w.node.own("alpha", "beta", "transA", "transB")
     product: Value = w.Gemm(*(x for x in w.x if x.name), **given)
     return product
@@ -108,7 +108,7 @@ def _gemm(w: Writer) -> Value:
     ),
 )
 def contrib_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's fused matrix products become Transpose, MatMul or Gemm, and what was fused into them."""
+    """Splits onnxruntime's fused matrix products into Transpose, MatMul or Gemm, and the operators that follow."""
     dtype = float_type(node)
     w = Writer(node)
     if node.op_type == "GemmFastGelu":

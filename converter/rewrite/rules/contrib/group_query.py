@@ -1,4 +1,4 @@
-"""Rewrites onnxruntime's GroupQueryAttention: a cache of keys and values, rotary embeddings, several queries for each key.
+"""Rewrites onnxruntime's GroupQueryAttention, with its key and value cache, rotary embeddings and shared keys.
 
 Of row b, seqlens_k[b] + 1 tokens count, and the new ones are the last of them: they go into the cache behind those that
 were there, wherever that is, and what is behind them is zero, as onnxruntime's CPU provider leaves it. A first prompt
@@ -19,7 +19,7 @@ from trtsmith.converter.rewrite.rules.contrib.rotary import rotate
 
 @dataclass(frozen=True)
 class _Places:
-    """Says where things are in the cache.
+    """Positions and lengths in the cache.
 
     before, own: by row, the tokens that were there, and the positions of the new ones.
     slots:       0, 1, ... of the cache; `count` of them. room: those of the past. new: the number of new tokens.
@@ -45,7 +45,7 @@ def _places(w: Writer, query: Value) -> _Places:
 
 
 def _cached(w: Writer, at: _Places, new: Value, index: int, keys: int, size: int, dtype: str) -> Value:
-    """The past (input `index`), then the new values, then zeros, gathered from all three put in a row."""
+    """The updated cache: past (input `index`), new values, then zeros, gathered from their concatenation."""
     batch = w.Gather(w.Shape(new), [0])
     zeros = w.Expand(w.number(0.0, dtype), w.Concat(batch, [keys, 1, size], axis=0))
     row = w.Concat(*([w.x[index]] if w.node.input(index) else []), new, zeros, axis=2)
@@ -91,7 +91,7 @@ def _unsupported(node: NodeView) -> Refusal | None:
 
 @node_rule("contrib-group-query", "com.microsoft::GroupQueryAttention")
 def contrib_group_query_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's GroupQueryAttention becomes a cache that is put together, two products and a Softmax."""
+    """Rewrites onnxruntime's GroupQueryAttention as a cache update, two products and a Softmax."""
     dtype = float_type(node)
     fault = too_old(node) or _unsupported(node)
     if fault is not None:
@@ -157,7 +157,7 @@ def _attention(
     size: int,
     dtype: str,
 ) -> Value:
-    """The attention with the queries of one key in a dimension of their own, over which keys and values broadcast."""
+    """Attention with a dimension for the queries that share a key, along which keys and values broadcast."""
     attributes = w.node.attributes
     scale = attributes.get("scale") or size**-0.5
     cap = attributes.get("softcap") or 0.0

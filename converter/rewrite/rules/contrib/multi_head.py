@@ -1,4 +1,4 @@
-"""Rewrites onnxruntime's MultiHeadAttention where TensorRT does not take it: a bias, masks, a past, packed inputs.
+"""Rewrites onnxruntime's MultiHeadAttention in forms that TensorRT lacks: a bias, masks, a past, packed inputs.
 
 What TensorRT-RTX 1.7.1 takes was asked of its parser: query, key and value of three dimensions and equal widths, with a
 sum to the scores at most, and one output.
@@ -33,7 +33,7 @@ def _native(node: NodeView) -> bool:
 
 @node_rule("contrib-multi-head", "com.microsoft::MultiHeadAttention")
 def contrib_multi_head_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's MultiHeadAttention becomes two products and a Softmax, where TensorRT does not take it."""
+    """Rewrites onnxruntime's MultiHeadAttention as two products and a Softmax, where TensorRT lacks the form."""
     if _native(node):
         return None
     dtype = float_type(node)
@@ -75,7 +75,7 @@ def _unsupported(node: NodeView) -> Refusal | None:
 
 
 def _head_size(node: NodeView, count: int) -> int | Refusal:
-    """The head size of query and key, from whatever shape has it."""
+    """The head size of query and key, from the first shape that gives it."""
     query, key, past, bias = node.shape(0), node.shape(1), node.shape(6), node.shape(3)
     if query and len(query) == 5 and query[-1]:
         return query[-1]
@@ -121,7 +121,7 @@ def _bias_refusal(node: NodeView) -> Refusal | None:
 
 
 def _widths(node: NodeView) -> list[int] | Refusal:
-    """The widths of the three parts of the bias."""
+    """The widths of query, key and value within the bias."""
     query, bias = node.shape(0), node.shape(3)
     if not query or query[-1] is None or not bias or bias[0] is None:
         return node.unknown(0, "the last size")
@@ -129,6 +129,6 @@ def _widths(node: NodeView) -> list[int] | Refusal:
 
 
 def _unpacked(w: Writer, data: Value, count: int) -> list[Value]:
-    """(batch, length, heads, n, size) taken apart in the fourth dimension."""
+    """Splits (batch, length, heads, n, size) along the fourth dimension."""
     parts = w.split(data, [1] * count, 3)
     return [w.Transpose(w.Squeeze(part, axes=[3]), perm=[0, 2, 1, 3]) for part in parts]

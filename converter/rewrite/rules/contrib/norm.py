@@ -17,7 +17,7 @@ from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
 
 
 def _statistics(node: NodeView) -> Refusal | None:
-    """Mean and inverse deviation, which onnxruntime makes for training and its CPU provider not at all."""
+    """Refuses used outputs for mean and inverse deviation, which exist for training only."""
     for index, name in ((1, "mean"), (2, "inv_std_var")):
         if node.used(index):
             return Refusal(
@@ -33,7 +33,7 @@ Made = tuple[Value | None, ...]
 
 
 def _sum(w: Writer, first: Value, second: Value, more: Value | None) -> Value:
-    """first + second + more, if there is more."""
+    """The sum of two or three operands."""
     pair = w.Add(first, second)
     return pair if more is None else w.Add(pair, more)
 
@@ -46,7 +46,7 @@ def _skip_layer(w: Writer, dtype: str) -> Made | Refusal:
 
 
 def _simplified(w: Writer, dtype: str) -> Made | Refusal:
-    """x / sqrt(mean(x^2) + epsilon) * scale, Zhang and Sennrich, arXiv 1910.07467."""
+    """RMS normalisation, x / sqrt(mean(x^2) + epsilon) * scale; Zhang and Sennrich, arXiv 1910.07467."""
     node = w.node
     axis = node.attributes.get("axis", -1)
     axes = [-1] if axis == -1 else list(range(axis % node.known_rank(0), node.known_rank(0)))
@@ -58,7 +58,7 @@ def _simplified(w: Writer, dtype: str) -> Made | Refusal:
 
 
 def _group(w: Writer, dtype: str, total: Value | None = None) -> Made:
-    """GroupNorm of images, Wu and He, arXiv 1803.08494, computed in float32; channels last by default."""
+    """GroupNorm (Wu and He, arXiv 1803.08494) in float32; images are channels last by default."""
     data = w.x[0] if total is None else total
     groups, epsilon = w.node.attributes["groups"], w.node.attributes.get("epsilon", 1e-5)
     last = w.node.attributes.get("channels_last", 1)
@@ -92,7 +92,7 @@ _BODIES: Mapping[str, Callable[[Writer, str], Made | Refusal]] = {
 
 @node_rule("contrib-norm", *_BODIES)
 def contrib_norm_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's fused normalisations become those of ONNX."""
+    """Rewrites onnxruntime's fused normalisations as standard ones."""
     kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     dtype = node.dtype(0) or float_type(node)
     # TensorRT imports it but for outputs of training.

@@ -1,4 +1,4 @@
-"""Refuses onnxruntime's operators that TensorRT would take for others, and that no rule makes into standard ones."""
+"""Refuses onnxruntime's operators that TensorRT would mistake for others and that no rule can rewrite."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _CHANNELS_LAST = op_types("AveragePool Conv ConvTranspose GlobalAveragePool Glob
     *(f"com.ms.internal.nhwc::{name}" for name in _CHANNELS_LAST),
 )
 def laid_out_rule(node: NodeView) -> Refusal:
-    """operators on layouts of onnxruntime's own are refused.
+    """Refuses operators on onnxruntime's private layouts.
 
-    TensorRT's parser looks at the name alone: it would read the weights as those of ONNX's Conv."""
+    TensorRT's parser looks at the name alone: it would read the weights as those of ONNX's Conv.
+    """
     return Refusal(
         f"onnxruntime changed the layout of values and weights for the machine that saved the model ({node.domain})",
         "operators on ONNX's own layout",

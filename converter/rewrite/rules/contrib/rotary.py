@@ -1,4 +1,4 @@
-"""Rewrites onnxruntime's RotaryEmbedding in the forms that TensorRT does not take.
+"""Rewrites onnxruntime's RotaryEmbedding in the forms that TensorRT lacks.
 
 Pairs of channels are turned by an angle that depends on the position; Su et al., arXiv 2104.09864. What TensorRT-RTX 1.7.1
 takes was asked of its parser: one position for each row and token, and the number of heads given with three dimensions.
@@ -27,7 +27,7 @@ def rotate(
     interleaved: bool,
     partial: bool,
 ) -> Value:
-    """The first `wide` channels turned; `partial`: the others are passed on.
+    """Rotates the first `wide` channels; `partial`: keeps the other channels.
 
     places: the positions, of shape (batch or 1, length). tables: the cosines and sines, a row for each
     position. interleaved: pairs are neighbours, else a channel of the first half with one of the second.
@@ -59,7 +59,7 @@ def _native(node: NodeView) -> bool:
 
 @node_rule("contrib-rotary", "com.microsoft::RotaryEmbedding")
 def contrib_rotary_rule(node: NodeView) -> Replacement | Refusal | None:
-    """onnxruntime's RotaryEmbedding becomes products, where TensorRT does not take it."""
+    """Rewrites onnxruntime's RotaryEmbedding as products, where TensorRT lacks the form."""
     if _native(node):
         return None
     rank, half = node.rank(0), (node.shape(2) or (None, None))[-1]

@@ -1,4 +1,4 @@
-"""Rewrites a Loop that sums up slices of rows between offsets, as PyTorch's exporters write EmbeddingBag.
+"""Rewrites a Loop that reduces slices of rows between offsets, as PyTorch's exporters write EmbeddingBag.
 
 All rows are read once, and each bag reduces those between its offsets. TensorRT takes no Slice of another length in each
 run.
@@ -27,20 +27,20 @@ _RESHAPES = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 @dataclass(frozen=True)
 class _Offset:
-    """The element of a vector at the number of the run plus `shift`."""
+    """The vector element at index run + `shift`."""
 
     vector: str
     shift: int
 
     def all(self, w: Writer, count: Value) -> Value:
-        """Those of all runs, int64[count, 1]."""
+        """The offsets of all runs, int64[count, 1]."""
         first = w.constant([self.shift])
         found = w.Slice(w.value(self.vector), first, w.Add(count, first), w.constant([0]))
         return w.Unsqueeze(w.Cast(found, to=onnx.TensorProto.INT64), axes=[1])
 
 
 class _BagReader(BodyReader):
-    """Reads the body backwards from the row of a run, into branches where there are any.
+    """Reads the body backwards from the row of a run, through If branches.
 
     w:        writes the rows of all bags, of which a run has a slice.
     count:    the number of runs.
@@ -86,7 +86,7 @@ class _BagReader(BodyReader):
         return self._whole(maker.input[0])
 
     def _of_full_bag(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """What makes the row of a bag that is not empty; an empty one has zeros."""
+        """The maker of the row of a non-empty bag, behind the If that gives zeros for an empty one."""
         graphs = {a.name: a.g for a in node.attribute}
         empty, (first, second) = graphs["then_branch"], self._made(node.input[0], "Equal").input
         name = empty.output[0].name
@@ -104,7 +104,7 @@ class _BagReader(BodyReader):
         return self._entered(graphs["else_branch"])
 
     def _read_places(self, name: str) -> None:
-        """Of a Loop from the start of the bag to its end, which collects the numbers of the rows that are no padding."""
+        """Reads an inner Loop over one bag that collects the positions of rows other than padding."""
         w, loop = self.w, self._made(name, "Loop")
         trips, test, nothing, first = loop.input
         start, end = self._made(test, "Less").input
@@ -135,12 +135,12 @@ class _BagReader(BodyReader):
         return maker.input[0] == place and self._numbers(maker.input[1]) == [1]
 
     def _branches(self, node: onnx.NodeProto) -> tuple[onnx.NodeProto, onnx.NodeProto]:
-        """What makes the output of an If, where its condition holds and where not."""
+        """The makers of an If's output in the then branch and in the else branch."""
         graphs = {a.name: a.g for a in self._of_kind(node, "If").attribute}
         return self._entered(graphs["then_branch"]), self._entered(graphs["else_branch"])
 
     def _mean(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """The mean of a bag. That of the last one is its sum by the number of indices behind its start, if there are any."""
+        """The ReduceMean of a bag. The last bag may instead divide its sum by the count of indices after its start."""
         last, mean = self._of_last_run(node)
         self._hold(mean.op_type == "ReduceMean")
         quotient, plain = self._branches(last)
@@ -157,7 +157,7 @@ class _BagReader(BodyReader):
         return mean
 
     def _of_last_run(self, node: onnx.NodeProto) -> tuple[onnx.NodeProto, onnx.NodeProto]:
-        """What an If makes in the last run, and in the others."""
+        """The makers of an If's output for the last run and for the other runs."""
         made = self._branches(node)
         run, last = self._made(node.input[0], "Equal").input
         found = self._values.of(last)
@@ -167,14 +167,14 @@ class _BagReader(BodyReader):
         return made
 
     def _entered(self, graph: onnx.GraphProto, output: int = 0) -> onnx.NodeProto:
-        """What makes an output of a graph in the body, whose nodes are read from now on."""
+        """Adds the nodes of an inner graph to those that are read. Returns the maker of its output."""
         makers = {name: node for node in graph.node for name in node.output}
         self._hold(self._values.makers.keys().isdisjoint(makers))
         self._values.makers.update(makers)
         return self._made(graph.output[output].name)
 
     def _whole(self, name: str) -> tuple[Value, int]:
-        """The rows of all runs, where this value has those of one; and their rank."""
+        """The rows of all runs, for a value that holds the rows of one run; and their rank."""
         w, maker = self.w, self._made(name, "Slice", "If", "Gather", "Mul", "Unsqueeze")
         self._steps += 1
         self._hold(self._steps <= _MOST_STEPS)
@@ -212,7 +212,7 @@ class _BagReader(BodyReader):
         return self._rows(data)
 
     def _rows(self, name: str) -> tuple[Value, int]:
-        """A tensor from outside of the Loop, and its rank. Its elements are those of the result: it is read last."""
+        """A tensor from outside of the Loop, and its rank. Notes its element type, which is that of the result."""
         self.elem = self._type(name).elem_type
         return self.w.value(self._outer(name)), self._rank(name)
 
@@ -227,14 +227,14 @@ class _BagReader(BodyReader):
         return _Offset(vector, shift)
 
     def _shift(self, name: str) -> int:
-        """How far a number is above that of the run."""
+        """The constant difference between a number and the run's index."""
         found = self._values.of(name)
         if found is None or found.base or found.step != 1:
             raise OtherLoopError
         return found.offset
 
     def _outer(self, name: str) -> str:
-        """A value from outside of the Loop."""
+        """Checks that a value comes from outside of the Loop."""
         values = self._values
         inside = (
             name in values.makers or name in values.initial or name in (values.iteration, values.condition)
@@ -254,7 +254,7 @@ class _BagReader(BodyReader):
 
 @node_rule("bag-reductions", "ConcatFromSequence", "Loop")
 def bag_reductions_rule(node: NodeView) -> Replacement | None:
-    """Loops that reduce rows between offsets (EmbeddingBag) become one reduction of all rows."""
+    """Rewrites Loops that reduce rows between offsets (EmbeddingBag) as one reduction of all rows."""
     loop = node if node.is_a("Loop") else node.maker(0)
     if loop is None or not loop.is_a("Loop"):
         return None
@@ -270,14 +270,14 @@ def bag_reductions_rule(node: NodeView) -> Replacement | None:
 
 
 def _collected(node: NodeView, loop: NodeView, values: LoopValues) -> tuple[str, str | int]:
-    """The row of a run, and the number of runs, of a Loop that collects the rows."""
+    """The row of a run and the number of runs, for a Loop with the rows as its scan output."""
     if len(loop.inputs) > 2 or len(loop.outputs) != 1 or not every_run(values) or loop.opset < 13:
         raise OtherLoopError
     return values.body.output[1].name, loop.input(0)
 
 
 def _joined(node: NodeView, loop: NodeView, values: LoopValues) -> tuple[str, str | int]:
-    """The same of a Loop that inserts rows, of one bag each, into a sequence."""
+    """The row of a run and the number of runs, for a Loop that inserts the row of each bag into a sequence."""
     condition = read_condition(values, loop.constant(0))
     runs = condition.first  # of the last run, which is the first that makes it false
     at = loop.outputs.index(node.input(0))
@@ -299,7 +299,7 @@ def _joined(node: NodeView, loop: NodeView, values: LoopValues) -> tuple[str, st
 
 
 def _has_runs(loop: NodeView, condition: onnx.NodeProto, count: str | int) -> bool:
-    """Whether a condition says that there are runs."""
+    """Whether the condition is "0 < number of runs"."""
     zero = loop.constant_of(condition.input[0]) if condition.op_type == "Less" else None
     return zero is not None and not zero.any() and condition.input[1] == count
 

@@ -1,4 +1,4 @@
-"""Reads the body of a Loop backwards from a result, for rules that know what an exporter writes there."""
+"""Reads the body of a Loop backwards from a result, for rules that match an exporter's pattern."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from trtsmith.importers.registry import normalise_domain
 
 
 class OtherLoopError(Exception):
-    """The Loop does something else."""
+    """Raised where a Loop does not match the pattern."""
 
 
 class BodyReader:
-    """What the readers of such bodies share. Each method raises OtherLoopError where the body is different."""
+    """Base of the readers of Loop bodies. Its methods raise OtherLoopError where the body does not match."""
 
     def __init__(self, values: LoopValues) -> None:
         self._values = values
@@ -25,7 +25,7 @@ class BodyReader:
         return self._values.makers.get(name)
 
     def _made(self, name: str, *kinds: str) -> onnx.NodeProto:
-        """The node of the body that makes the value: of one of the kinds, if any are given."""
+        """The node of the body that makes the value, of one of the kinds if any are given."""
         return self._of_kind(self._maker(name), *kinds)
 
     def _of_kind(self, maker: onnx.NodeProto | None, *kinds: str) -> onnx.NodeProto:

@@ -1,4 +1,4 @@
-"""Rewrites If whose condition is constant, whose branches differ in rank, or one of which is empty.
+"""Rewrites If with a constant condition, with branches of different ranks, or with a branch for empty tensors.
 
 Replaces an If that asks whether a tensor is empty by its other branch, where that gives the same for an empty tensor.
 
@@ -54,7 +54,7 @@ Shape = tuple[int, ...]
 
 @node_rule("branch-ranks", "If")
 def branch_ranks_rule(node: NodeView) -> Replacement | None:
-    """an If whose branches give one element in shapes of different ranks."""
+    """Gives both branches of an If outputs of one rank, where they are single elements of different ranks."""
     if node.is_constant(0):
         return None
     graphs = [node.graph(name) for name in BRANCHES]
@@ -69,14 +69,14 @@ def branch_ranks_rule(node: NodeView) -> Replacement | None:
 
 
 def _wanted_rank(one: Shape | None, other: Shape | None) -> int | None:
-    """The smaller rank of two shapes of one element each; None where they are of one rank, of more elements or unknown."""
+    """The smaller rank of two shapes of one element each; None if the ranks agree, or for other or unknown shapes."""
     if one is None or other is None or len(one) == len(other) or {*one, *other} - {1}:
         return None
     return min(len(one), len(other))
 
 
 def _with_ranks(node: NodeView, graph: onnx.GraphProto, ranks: Sequence[int | None]) -> onnx.GraphProto:
-    """The branch with outputs of one element reshaped to these ranks."""
+    """The branch with its single-element outputs reshaped to these ranks."""
     changed = deepcopy(graph)
     for output, rank in zip(changed.output, ranks, strict=True):
         if rank is None:
@@ -94,7 +94,7 @@ def _with_ranks(node: NodeView, graph: onnx.GraphProto, ranks: Sequence[int | No
 
 
 def _output_shapes(node: NodeView, graph: onnx.GraphProto) -> list[Shape | None]:
-    """What ONNX's inference finds for a branch's outputs; None for what is not known."""
+    """The shapes that ONNX infers for a branch's outputs; None for unknown ones."""
     inferred = typed_branch(node, graph)
     if inferred is None:
         return [None] * len(graph.output)
@@ -104,8 +104,8 @@ def _output_shapes(node: NodeView, graph: onnx.GraphProto) -> list[Shape | None]
 def typed_branch(
     node: NodeView, graph: onnx.GraphProto, shape_of: Callable[[str], Sequence[int | None]] | None = None
 ) -> onnx.GraphProto | None:
-    """The branch with the values that it reads as inputs and the types that ONNX's inference finds, whatever the branch says
-    of them; None where inference fails. shape_of: the sizes to infer with of what it reads, None where they are not known.
+    """The branch with the values that it reads as inputs, and with types that ONNX infers anew; None where inference fails.
+    shape_of: sizes to assume for the values that it reads, None for unknown ones.
     """
     branch = deepcopy(graph)
     del branch.value_info[:]
@@ -144,7 +144,7 @@ _NEVER_FAIL = frozenset(
 
 @node_rule("constant-if", "If")
 def constant_if_rule(node: NodeView) -> Replacement | Refusal | None:
-    """an If whose condition the graph computes as a constant becomes the branch that runs."""
+    """Replaces an If whose computed condition is constant by the branch that runs."""
     condition = node.constant(0)
     if condition is None or not (node.made or (node.folded(0) and not _both_are_right(node.proto))):
         return None
@@ -157,7 +157,7 @@ def constant_if_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _both_are_right(proto: onnx.NodeProto) -> bool:
-    """Whether TensorRT takes both branches for certain."""
+    """Whether TensorRT certainly imports both branches."""
     graphs = [a.g for a in proto.attribute if a.type == onnx.AttributeProto.GRAPH]
     types = [[value.type.tensor_type.elem_type for value in graph.output] for graph in graphs]
     known = all(inner.op_type in _NEVER_FAIL and not inner.domain for graph in graphs for inner in graph.node)
@@ -174,7 +174,7 @@ _TOTAL = frozenset(
 
 @node_rule("empty-if", "If")
 def empty_if_rule(node: NodeView) -> Replacement | None:
-    """an If that asks whether a tensor is empty, and whose other branch gives the same for one that is."""
+    """Replaces an If that tests whether a tensor is empty by its general branch, when both branches give the same result."""
     found = _emptiness(node)
     if found is None:
         return None
@@ -206,7 +206,7 @@ def _sizes(graph: Graph) -> RangeAnalysis:
 
 
 def _zeros(dims: Sequence[SizeExpr]) -> frozenset[int] | None:
-    """The atoms that are 0 where a tensor of these sizes is empty: those of its one size that may be 0, a sum."""
+    """The atoms of the one size that may be 0: all of them are 0 when a tensor of these sizes is empty."""
     unsure = [dim for dim in dims if dim.low <= 0]
     if len(unsure) != 1 or any(len(product) != 1 or factor < 0 for product, factor in unsure[0].terms):
         return None
@@ -214,13 +214,13 @@ def _zeros(dims: Sequence[SizeExpr]) -> frozenset[int] | None:
 
 
 def _size_without(size: SizeExpr, zeros: frozenset[int]) -> int | None:
-    """The size where these atoms are 0; None if it depends on others."""
+    """The size with these atoms set to 0; None if it depends on others."""
     left = [(product, factor) for product, factor in size.terms if zeros.isdisjoint(product)]
     return None if any(product for product, _ in left) else sum(factor for _, factor in left)
 
 
 def _emptiness(node: NodeView) -> tuple[str, str] | None:
-    """The tensor of which an If asks whether it has elements, and the branch for one that has none; None for others."""
+    """The tensor that an If tests for emptiness, and the branch for the empty case; None for other conditions."""
     empty = True
     maker = node.maker(0)
     while maker is not None and maker.is_a("Cast", "Identity", "Not"):
@@ -246,7 +246,7 @@ def _emptiness(node: NodeView) -> tuple[str, str] | None:
 def _outputs(
     node: NodeView, graph: onnx.GraphProto, shape_of: Callable[[str], Sequence[int | None]]
 ) -> list[tuple[int, Shape]] | None:
-    """Element types and shapes of a branch's outputs; None if one is not known, or a node may fail."""
+    """Element types and shapes of a branch's outputs; None if one is unknown or a node may fail."""
     branch = deepcopy(graph)
     while True:
         inferred = typed_branch(node, branch, shape_of)
@@ -285,7 +285,7 @@ def _never_fails(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) ->
 
 
 def _selects_nothing(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether it is a selection among no boxes."""
+    """Whether the node is a NonMaxSuppression without boxes."""
     named = not node.domain and node.op_type == "NonMaxSuppression"
     op = by_name().get(node.op_type) if node.domain == PLUGIN_NAMESPACE else None
     if not named and (op is None or op.onnx != "NonMaxSuppression"):
@@ -294,6 +294,6 @@ def _selects_nothing(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]
 
 
 def _nothing(selection: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """What a selection gives of no boxes: int64[0, 3], and, as our plugin has it, their number."""
+    """The results of a NonMaxSuppression without boxes: int64[0, 3] and, for our plugin, their count of 0."""
     given = (np.zeros((0, 3), np.int64), np.array(0, np.int64))
     return [constant_node(name, value) for name, value in zip(selection.output, given, strict=False) if name]

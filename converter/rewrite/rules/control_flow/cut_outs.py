@@ -1,4 +1,4 @@
-"""Rewrites a Loop that cuts one box after the other out of images, as tf2onnx writes TensorFlow's CropAndResize."""
+"""Rewrites a Loop that crops images box by box, as tf2onnx writes TensorFlow's CropAndResize."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AS_CROPS = {
 
 @dataclass(frozen=True)
 class _CutOuts:
-    """images, boxes, at: values before the loop. last: whether images have their channels last, and the results, too."""
+    """images, boxes, at: values before the loop. last: whether the images, and the results, are channels last."""
 
     images: str
     boxes: str
@@ -59,7 +59,7 @@ class _Body(BodyReader):
         )  # fmt: skip
 
     def _boxes(self, roi: str) -> str:
-        """Of a roi [0, 0, y1, x1, 1, 1, y2, x2] the boxes [R, 4] of which it is the one of the run."""
+        """The boxes [R, 4] from which a run's roi [0, 0, y1, x1, 1, 1, y2, x2] is taken."""
         halves = [self._made(half, "Concat").input for half in self._made(roi, "Concat").input]
         self._hold([self._numbers(fixed) for fixed, _ in halves] == [[0, 0], [1, 1]])
         begin, end = (moving for _, moving in halves)
@@ -70,7 +70,7 @@ class _Body(BodyReader):
         return self._of_the_run(flat.input[0])
 
     def _of_a_number(self, name: str) -> tuple[str, str]:
-        """What a Slice takes the k-th of, and the values among which that of the run is k."""
+        """The data that a Slice reads at index k, and the vector that holds k for each run."""
         data, start, end = self._slice(name)
         numbers = self._of_the_run(start)
         following = self._made(end, "Add").input
@@ -78,7 +78,7 @@ class _Body(BodyReader):
         return data, numbers
 
     def _of_the_run(self, name: str) -> str:
-        """What a Slice takes the element of, or the row, whose number is that of the run."""
+        """The data from which a Slice takes the element, or row, at the run's index."""
         data, start, end = self._slice(name)
         runs = [RunValue("", 1, offset) for offset in (0, 1)]
         self._hold([self._values.of(start), self._values.of(end)] == runs and self._values.stays(data))
@@ -108,7 +108,7 @@ class _Body(BodyReader):
 
 @node_rule("cut-outs", "Loop")
 def cut_outs_rule(node: NodeView) -> Replacement | None:
-    """Loops that cut boxes out of images, as tf2onnx writes TensorFlow's CropAndResize, become gathers."""
+    """Rewrites Loops that crop boxes from images (CropAndResize by tf2onnx) as gathers."""
     values = LoopValues(node, node.graph("body"))
     count = node.producer(0)
     if len(node.inputs) != 2 or len(node.outputs) != 1 or count is None or not every_run(values):

@@ -1,4 +1,4 @@
-"""Finds what TensorRT cannot run in the body of a Loop, so that only unrolling helps."""
+"""Finds what TensorRT cannot run in the body of a Loop, so that it must be unrolled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEQUENCES = frozenset(
 
 
 def obstacle(body: onnx.GraphProto) -> str:
-    """What stands in the body that no loop of TensorRT has, in words; "" if nothing does.
+    """The first operator in the body that TensorRT loops do not support, in words, or "".
 
     Sequences; and operands that decide on shapes, or have to be constants, and change from one run to the next: asked of
     TensorRT-RTX 1.7.1, a Slice from the iteration's number on parses and does not build.
@@ -37,7 +37,7 @@ def obstacle(body: onnx.GraphProto) -> str:
 
 
 def loop_inputs_to_freeze(proto: onnx.ModelProto) -> frozenset[str]:
-    """Names of the graph inputs that a Loop needs as constants: its body has to be written out."""
+    """Graph inputs that must be constant because a Loop that reads them has to be unrolled."""
     inputs = {value.name for value in proto.graph.input}
     loops = (node for graph in all_graphs(proto.graph) for node in graph.node if node.op_type == "Loop")
     bodies = ((node, a.g) for node in loops for a in node.attribute if a.name == "body")
@@ -72,7 +72,7 @@ def _names_read(graph: onnx.GraphProto) -> set[str]:
 
 
 def changing_state(node: NodeView, body: onnx.GraphProto) -> str:
-    """A state of a Loop whose shape is another one after the first run, in words; "" if none is known to be."""
+    """The first Loop state whose shape changes in the first run, in words, or "" if none is known to."""
     given = {
         value.name: node.type_of(name) for value, name in zip(body.input[2:], node.inputs[2:], strict=False)
     }
@@ -89,7 +89,7 @@ def changing_state(node: NodeView, body: onnx.GraphProto) -> str:
 
 
 def types_in_body(node: NodeView, body: onnx.GraphProto) -> dict[str, onnx.TypeProto | None]:
-    """Types of the values that a Loop's body has and reads, as far as they are known: states as they are given first."""
+    """Known types of the values in a Loop's body, with each state as it is before the first run."""
     given = {
         value.name: _completed(node.type_of(name), value.type)
         for value, name in zip(body.input[2:], node.inputs[2:], strict=False)
@@ -99,7 +99,7 @@ def types_in_body(node: NodeView, body: onnx.GraphProto) -> dict[str, onnx.TypeP
 
 
 def _completed(known: onnx.TypeProto | None, declared: onnx.TypeProto) -> onnx.TypeProto | None:
-    """A type, with the sizes that the body declares where they are not known otherwise."""
+    """A type with unknown sizes filled in from the type that the body declares."""
     if known is None or not known.tensor_type.HasField("shape"):
         return declared if declared.HasField("tensor_type") else known
     made, other = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
@@ -116,7 +116,7 @@ def _completed(known: onnx.TypeProto | None, declared: onnx.TypeProto) -> onnx.T
 def _inferred(
     node: NodeView, body: onnx.GraphProto, types: Mapping[str, onnx.TypeProto | None]
 ) -> dict[str, onnx.TypeProto]:
-    """Types in the body, where its states have their first values."""
+    """Inferred types in the body during the first run."""
     graph = onnx.GraphProto(name="body")
     graph.node.extend(body.node)
     graph.initializer.extend(body.initializer)
@@ -145,7 +145,7 @@ def _inferred(
 
 
 def _is_short(type_: onnx.TypeProto) -> bool:
-    """Whether it may be the shape, axes or bounds that an operator reads."""
+    """Whether the value may be a shape, axes or bounds: at most 16 integers."""
     dims = _dims(type_)
     whole = type_.tensor_type.elem_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
     return (

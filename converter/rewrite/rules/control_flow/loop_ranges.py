@@ -1,4 +1,4 @@
-"""Decides whether a counter of a Loop stays inside of an axis in every run."""
+"""Decides whether a Loop's counter stays inside an axis in every run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Size = tuple[object, int]
 
 
 class LoopRanges:
-    """What a counter's first and last value are.
+    """Bounds of a counter over all runs, compared with the sizes of axes.
 
     bounds: counts that the number of a run does not exceed, as the loop's condition has them. Axes are taken to have an
     element: of one that has none, the first slice would be empty, and what reads it wants as much each time.
@@ -28,7 +28,7 @@ class LoopRanges:
         self._trips = values.node.constant(0)
 
     def begins_inside(self, first: RunValue) -> bool:
-        """Whether the counter is never below 0."""
+        """Whether the counter is at least 0 in every run."""
         if first.step > 0:
             return not first.base and first.offset >= 0
         if not first.base:
@@ -38,7 +38,7 @@ class LoopRanges:
         return first.step == -1 and below is not None and first.offset >= max(below, -1)
 
     def ends_inside(self, first: RunValue, length: int, size: Size | None) -> bool:
-        """Whether counter + length is never above the size."""
+        """Whether counter + length is at most the size in every run."""
         if size is None:
             return False
         base, offset = size
@@ -55,26 +55,26 @@ class LoopRanges:
         return first.offset + below + length <= offset and first.offset + length <= offset + 1
 
     def axis(self, data: str, axis: int, dim: Dim) -> Size:
-        """The size of an axis. dim: what is known of it."""
+        """The size of an axis; `dim` is its known size or symbol."""
         if isinstance(dim, int):
             return "", dim
         return (dim if isinstance(dim, str) else (data, axis)), 0
 
     def value(self, limit: RunValue | None) -> Size | None:
-        """A value that stays, as a size."""
+        """A loop-invariant value as a size."""
         if limit is None or limit.step:
             return None
         return self._named(limit.base), limit.offset
 
     def _last_run(self) -> int | None:
-        """The number of the last run at most."""
+        """An upper bound of the last run's index."""
         known = [bound for bound in self._bounds if isinstance(bound, int)]
         if self._trips is not None:
             known.append(int(self._trips.reshape(-1)[0]) - 1)
         return max(0, min(known)) if known else None
 
     def _last_run_below(self, size: object) -> int | None:
-        """What the number of the last run is at most, less the size; or it is 0."""
+        """A constant c for which the last run's index is at most max(0, size + c)."""
         trips = self._values.node.input(0)
         known = [
             bound.offset
@@ -89,7 +89,7 @@ class LoopRanges:
         return min(known) if known else None
 
     def _named(self, name: str) -> object:
-        """What stands for a value: of an axis's size, its symbol, or tensor and axis; of others, where they come from."""
+        """A key for a value, equal for equal values: symbol, or tensor and axis, of an axis's size; else its origin."""
         for _ in range(32):
             name = self._values.initial.get(name, name)
             maker = self._maker(name)
@@ -112,7 +112,7 @@ class LoopRanges:
         return name
 
     def _picked(self, maker: onnx.NodeProto) -> int | None:
-        """Which element of a shape a Gather or a Slice of one takes."""
+        """The index of the single element that a Gather or Slice takes from a shape."""
         picked = [self._number(name) for name in maker.input[1:]]
         if maker.op_type == "Gather":
             return picked[0]

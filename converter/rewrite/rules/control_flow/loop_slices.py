@@ -1,4 +1,4 @@
-"""Writes slices and ranges of a fixed length that begin at a Loop's counter as Gathers, which TensorRT runs in a loop.
+"""Rewrites fixed-length slices and ranges that begin at a Loop's counter as Gathers, which TensorRT loops support.
 
 Slice cuts what lies outside of an axis, and Gather has no such thing: a Slice is written so only where it is known to stay
 inside in every run.
@@ -26,7 +26,7 @@ _MOVED = ("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape")
 
 @dataclass(frozen=True)
 class _MovingAxis:
-    """One axis of a Slice that begins elsewhere in each run: `length` elements from `start` on."""
+    """An axis of a Slice whose begin changes from run to run: `length` elements from `start` on."""
 
     axis: int
     start: str
@@ -34,7 +34,7 @@ class _MovingAxis:
 
 
 class SliceWriter:
-    """Rewrites a Loop's body. bounds: counts that the number of a run does not exceed."""
+    """Rewrites slices in a Loop's body. bounds: upper bounds of a run's index."""
 
     def __init__(self, node: NodeView, values: LoopValues, bounds: tuple[int | Count, ...]) -> None:
         self._node = node
@@ -42,7 +42,7 @@ class SliceWriter:
         self._ranges = LoopRanges(values, bounds)
 
     def body(self) -> tuple[onnx.GraphProto | None, str]:
-        """The body with Gathers, None if nothing changes; and why a Slice or Range could not be written, "" if none."""
+        """The body with Gathers, or None if nothing changes; and why a Slice or Range had to stay, or ""."""
         body = onnx.GraphProto()
         body.CopyFrom(self._values.body)
         del body.node[:]
@@ -88,7 +88,7 @@ class SliceWriter:
         return self._gathers(inner, parts, fixed) if parts else None
 
     def _split(self, name: str, count: int) -> list[int | str] | None:
-        """The elements of starts or ends: numbers, and names of values of one element."""
+        """The elements of starts or ends: integers, or names of single-element values."""
         whole = self._values.constant(name)
         if whole is not None:
             return [int(v) for v in whole.reshape(-1)] if whole.size == count else None
@@ -99,7 +99,7 @@ class SliceWriter:
         return found if len(found) == count else None
 
     def _squeezed(self, name: str, axis: int, rank: int) -> bool:
-        """Whether all that reads it takes the axis away: then it is of one element, or the model fails."""
+        """Whether every reader squeezes the axis, which must then have one element."""
         readers = [inner for inner in self._values.body.node if name in values_read(inner)]
         if not readers or name in {value.name for value in self._values.body.output}:
             return False
@@ -108,7 +108,7 @@ class SliceWriter:
     def _length(
         self, start: str, end: int | str, size: Dim, data: str, axis: int, squeezed: bool
     ) -> int | str:
-        """How many elements, of an axis of this size; in words why it is not known, "" for what is no counter."""
+        """The number of elements along the axis; a reason in words if it is unknown, "" if the start is no counter."""
         values = self._values
         first = values.of(start)
         if first is None or isinstance(end, int):
@@ -130,7 +130,7 @@ class SliceWriter:
         return length
 
     def _capped(self, name: str) -> tuple[RunValue | None, list[RunValue | None]]:
-        """A number, and what it is the minimum with: Min(start + 1, size)."""
+        """A number, and the caps that Min puts on it, as in Min(start + 1, size)."""
         values = self._values
         found = values.of(name)
         maker = values.makers.get(name)
@@ -191,7 +191,7 @@ class SliceWriter:
         result: str = "",
         by: int = 1,
     ) -> str:
-        """start, start + by, ...: a vector."""
+        """The vector start, start + by, ... of `count` elements."""
         one = self._constant(nodes, np.array([1], np.int64))
         plain = dtype == np.int64 and self._values.elem_type(start) == onnx.TensorProto.INT64
         last = count == 1
@@ -217,7 +217,7 @@ class SliceWriter:
 
 
 def _axes_taken(values: LoopValues, node: onnx.NodeProto, rank: int) -> set[int]:
-    """The axes that a Squeeze takes away."""
+    """The axes that a Squeeze removes; none for other nodes."""
     if node.op_type != "Squeeze" or node.domain not in ("", "ai.onnx"):
         return set()
     held = values.constant(node.input[1]) if len(node.input) > 1 else None
@@ -226,7 +226,7 @@ def _axes_taken(values: LoopValues, node: onnx.NodeProto, rank: int) -> set[int]
 
 
 def _difference(last: RunValue | None, first: RunValue | None) -> int | None:
-    """last - first, where it is the same in every run."""
+    """last - first if it is the same in every run, else None."""
     if last is None or first is None or (last.base, last.step) != (first.base, first.step):
         return None
     return last.offset - first.offset

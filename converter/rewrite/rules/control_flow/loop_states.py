@@ -1,4 +1,4 @@
-"""Takes states out of a Loop that decide nothing, or are the same as another one."""
+"""Removes unused and duplicate states from a Loop, and gives the others constant shapes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.rules.control_flow.trip_counts import TripCount
 
 
 def without_spare_states(node: NodeView, values: LoopValues, trips: TripCount) -> Replacement | None:
-    """The Loop without states that nothing reads, in it or behind it; None if there is none.
+    """The Loop without unused and duplicate states; None if it has none.
 
     Of two states that each run makes the same, one is read behind a loop that runs at all, whichever was meant: exporters
     give the other a first value of any shape.
@@ -53,7 +53,7 @@ def without_spare_states(node: NodeView, values: LoopValues, trips: TripCount) -
 
 
 def with_steady_shapes(node: NodeView, values: LoopValues, trips: TripCount) -> Replacement | None:
-    """The Loop with first values of one element in the shapes that they have after a run; None if all are so.
+    """The Loop with single-element states in the shapes that they have after a run; None if they all are.
 
     Exporters write a number as a scalar before the loop and as a vector of one element in it.
     """
@@ -83,7 +83,7 @@ def with_steady_shapes(node: NodeView, values: LoopValues, trips: TripCount) -> 
 
 
 def appended(values: LoopValues, state: str) -> str | None:
-    """What each run appends to a state that has no rows before the loop: a value of the body; None for another state.
+    """The value that each run appends to a state that starts without rows; None for other states.
 
     Exporters write a list of tensors so: Concat(state, Unsqueeze(value, 0)), between Casts to the type that it has.
     """
@@ -101,7 +101,7 @@ def appended(values: LoopValues, state: str) -> str | None:
 
 
 def _is_empty(values: LoopValues, state: str) -> bool:
-    """Whether a state has no rows before the loop."""
+    """Whether the state has no rows before the loop."""
     dims = values.dims(state)
     if dims and isinstance(dims[0], int):
         return dims[0] == 0
@@ -112,7 +112,7 @@ def _is_empty(values: LoopValues, state: str) -> bool:
 
 
 def _cast_from(values: LoopValues, name: str) -> str:
-    """What a value is a copy of, in its own type."""
+    """The value behind Identity, and behind Cast to its own type."""
     maker = values.makers.get(name)
     while maker is not None and maker.op_type in ("Cast", "Identity"):
         if values.elem_type(maker.input[0]) != values.elem_type(name):
@@ -123,7 +123,7 @@ def _cast_from(values: LoopValues, name: str) -> str:
 
 
 def with_collected_rows(node: NodeView, values: LoopValues) -> Replacement | None:
-    """The Loop with what its runs append to states as outputs that it collects; None if there are no such states.
+    """The Loop with appended rows as scan outputs instead of states; None without such states.
 
     Of no runs it collects nothing, too, whatever sizes onnxruntime gives the other axes then.
     """
@@ -162,7 +162,7 @@ def with_collected_rows(node: NodeView, values: LoopValues) -> Replacement | Non
 
 
 def pruned(body: onnx.GraphProto) -> onnx.GraphProto:
-    """The body without nodes that nothing reads."""
+    """The body without unused nodes."""
     needed = {value.name for value in body.output}
     kept = []
     for inner in reversed(body.node):
@@ -178,7 +178,7 @@ def pruned(body: onnx.GraphProto) -> onnx.GraphProto:
 
 
 def _kept(body: onnx.GraphProto, node: NodeView, names: list[str], wanted: set[int]) -> list[int]:
-    """States that outputs or the condition depend on, in order."""
+    """Indices of the states on which outputs or the condition depend."""
     collected = [
         value.name
         for index, value in enumerate(body.output[1 + len(names) :], len(names))
@@ -197,7 +197,7 @@ def _kept(body: onnx.GraphProto, node: NodeView, names: list[str], wanted: set[i
 
 
 def _twins(values: LoopValues, used: set[int]) -> dict[int, int]:
-    """States that are read behind the loop and not in it, each with another that has the same value after each run."""
+    """States that only the graph behind the loop reads, each with another that is equal after every run."""
     names = list(values.initial)
     read = {name for inner in values.body.node for name in values_read(inner)}
     read |= {value.name for value in values.body.output}
@@ -213,7 +213,7 @@ def _twins(values: LoopValues, used: set[int]) -> dict[int, int]:
 
 
 def _source(values: LoopValues, name: str) -> str:
-    """Where a value comes from, through what exporters write for "the same": Identity; Unsqueeze, Add of 0, Squeeze.
+    """The origin of a value behind the forms in which exporters copy it: Identity, or Unsqueeze, Add of 0 and Squeeze.
 
     onnxruntime leaves the Add out where it saves a model.
     """

@@ -1,4 +1,4 @@
-"""Reads whole numbers in the body of a Loop as functions of the run: counters, bounds, and what is made of them."""
+"""Reads integers in a Loop's body as linear functions of the run's index: counters, bounds and sums of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MOVED = frozenset(
 
 @dataclass(frozen=True)
 class RunValue:
-    """base + step * run + offset, of one element, in run 0, 1, ... of a loop.
+    """The integer base + step * run + offset, for run 0, 1, ... of a loop.
 
     base:  a value that is the same in every run, by its name in the body; "" for none.
     exact: the magnitude up to which the types in between hold every whole number.
@@ -55,7 +55,7 @@ class RunValue:
     exact: int = 2**63 - 1
 
     def plus(self, other: RunValue, sign: int) -> RunValue | None:
-        """The sum or difference; None where it is of two bases, or of a base taken away."""
+        """The sum, or the difference for sign -1; None if it is not of the form of RunValue."""
         base = self.base or other.base
         if self.base and other.base:
             if sign > 0 or self.base != other.base:
@@ -72,7 +72,7 @@ class RunValue:
 
 
 class LoopValues:
-    """The values of a Loop's body. `of` reads one; nothing is computed before it is asked for."""
+    """The values of a Loop's body, analysed on first use."""
 
     def __init__(self, node: NodeView, body: onnx.GraphProto) -> None:
         self.node = node
@@ -92,17 +92,17 @@ class LoopValues:
     # what is known of any value
 
     def dims(self, name: str) -> tuple[Dim, ...] | None:
-        """The shape of a value in the body, with the states' first shapes; None for an unknown rank."""
+        """The shape of a value in the first run; None for an unknown rank."""
         type_ = self._type(name)
         return None if type_ is None else dims_of(type_)
 
     def elem_type(self, name: str) -> int:
-        """onnx.TensorProto.DataType; 0 if unknown."""
+        """The onnx.TensorProto.DataType of a value; 0 if unknown."""
         type_ = self._type(name)
         return 0 if type_ is None else int(type_.tensor_type.elem_type)
 
     def constant(self, name: str) -> np.ndarray | None:
-        """What a constant of the body, or of a graph around it, is; a state that keeps its first value too."""
+        """A constant of the body or an enclosing graph, or a state that keeps a constant first value; else None."""
         if name in self.tensors:
             return onnx.numpy_helper.to_array(self.tensors[name])
         maker = self.makers.get(name)
@@ -116,7 +116,7 @@ class LoopValues:
         return None if name in (self.iteration, self.condition) else self.node.constant_of(name)
 
     def keeps(self, state: str) -> bool:
-        """Whether a state is the same in every run."""
+        """Whether a state has the same value in every run."""
         name = self.results[state]
         while name in self.makers and self.makers[name].op_type == "Identity":
             name = self.makers[name].input[0]
@@ -126,7 +126,7 @@ class LoopValues:
         return raw is not None and (raw.base, raw.step, raw.offset) == (state, 0, 0)
 
     def stays(self, name: str) -> bool:
-        """Whether a value can be computed before the loop, out of what is known there."""
+        """Whether a value is loop-invariant, so that it can be computed before the loop."""
         if name in self._stays:
             return self._stays[name]
         self._stays[name] = False  # on the way
@@ -144,11 +144,11 @@ class LoopValues:
     # numbers
 
     def of(self, name: str) -> RunValue | None:
-        """A whole number by the run; None where it is something else, or not known to be one."""
+        """A value as an integer function of the run's index; None if it is not known to be one."""
         return self._number(name, False)
 
     def elements(self, name: str) -> list[str] | None:
-        """The values of one element of which a vector is put together, itself if it is one; None for a constant."""
+        """The values that a Concat joins into a vector; the value itself if it is no Concat, None for a constant."""
         if self.constant(name) is not None:
             return None
         maker = self.makers.get(name)
@@ -171,7 +171,7 @@ class LoopValues:
         return None
 
     def _number(self, name: str, apart: bool) -> RunValue | None:
-        """As `of`. apart: with each state as a base of its own, whatever it counts."""
+        """The same as `of`. apart: treats each state as a base of its own, even a counter."""
         key = name, apart
         if key not in self._read:
             self._read[key] = None  # on the way: a graph has no cycle
@@ -223,7 +223,7 @@ class LoopValues:
         return None
 
     def _size(self, maker: onnx.NodeProto) -> RunValue | None:
-        """The length of an axis that is known: Gather of Shape."""
+        """The known length of an axis, read by Gather of Shape."""
         shape = self.makers.get(maker.input[0])
         if maker.op_type != "Gather" or shape is None or shape.op_type != "Shape" or shape.attribute:
             return None
@@ -241,7 +241,7 @@ class LoopValues:
 
 
 def _whole(value: np.ndarray | None) -> int | None:
-    """A constant of one element that is a whole number."""
+    """The integer value of a single-element constant, else None."""
     if value is None or value.size != 1 or value.dtype.kind not in "iuf":
         return None
     number = value.reshape(-1)[0]

@@ -1,4 +1,4 @@
-"""Writes Loops so that TensorRT runs them: with a number of runs, Gathers at the counter, or as their body written out.
+"""Rewrites Loops for TensorRT: gives them a trip count, writes Gathers at the counter, or unrolls the body.
 
 Asked of TensorRT-RTX 1.7.1: a condition ends a loop as it should, but what the loop collects is always as long as its number
 of runs says, whenever the condition ends it; without such a number the parser refuses it.
@@ -38,7 +38,7 @@ from trtsmith.converter.rewrite.rules.control_flow.trip_counts import LoopCondit
 def unrolled(
     node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips: TripCount, why: str
 ) -> Replacement | Refusal:
-    """The body, written out. why: what TensorRT does not run of it, in words."""
+    """Unrolls the Loop. why: the reason that TensorRT cannot run it, in words."""
     runs = _runs(node, body, condition, trips)
     if isinstance(runs, Refusal):
         return Refusal(f"{why}, and {runs.reason}", runs.expected, runs.fix)
@@ -46,7 +46,7 @@ def unrolled(
 
 
 def _runs(node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips: TripCount) -> int | Refusal:
-    """How often the body runs, where that is known now."""
+    """The number of runs if it is known now, else a Refusal."""
     known = trips.constant()
     if known is not None and (condition.exact or known == 0):
         return known
@@ -92,7 +92,7 @@ def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> 
 
 
 def _expect(w: Writer, why: str, runs: int, body: onnx.GraphProto, fix: str) -> None:
-    """Asks for the nodes of the runs."""
+    """Checks the limit on new nodes for the unrolled runs."""
     size = runs * sum(len(graph.node) for graph in all_graphs(body))
     fix = f"export the model with a smaller body, {fix}"
     w.expect(f"{why}, and its {runs:,} runs", nodes=size, fix=fix)
@@ -100,7 +100,7 @@ def _expect(w: Writer, why: str, runs: int, body: onnx.GraphProto, fix: str) -> 
 
 @node_rule("scans", "Scan")
 def scans_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Scans over a fixed length become their body, written out, where TensorRT does not run them."""
+    """Unrolls Scans of fixed length that TensorRT does not run."""
     body = node.graph("body")
     why = obstacle(body)
     if not why:
@@ -142,8 +142,7 @@ def scans_rule(node: NodeView) -> Replacement | Refusal | None:
 
 @node_rule("loops", "Loop")
 def loops_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Loops that TensorRT does not run get a number of runs and Gathers at the counter, or become their body, written
-    out."""
+    """Gives Loops that TensorRT does not run a trip count and Gathers at the counter, or unrolls them."""
     body = node.graph("body")
     unclear = _unclear(node)
     if unclear is not None:
@@ -173,7 +172,7 @@ def loops_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _unclear(node: NodeView) -> Refusal | None:
-    """A number of runs, or a condition, that is none: ONNX wants one element."""
+    """Refuses a trip count or condition that does not have exactly one element."""
     for index, name in enumerate(("number of runs", "condition")):
         value = node.constant(index) if node.input(index) else None
         if value is not None and value.size != 1:
@@ -191,7 +190,7 @@ def _counted(
     *,
     collects: bool,
 ) -> Replacement | Refusal:
-    """The Loop with a number of runs, where that is known, and a condition that stays true; else what it collects cut off.
+    """The Loop with a trip count and a condition that stays true if the count is known; else with its scan outputs cut off.
 
     A number of runs that changes in a loop around it is none of TensorRT's: there the condition stays.
     """
@@ -219,13 +218,13 @@ def _counted(
 
 
 def _shaped(w: Writer, body: onnx.GraphProto, index: int, scalar: Value) -> Value:
-    """A number of runs, or a condition, in the shape that the body declares: some exporters have vectors of one element."""
+    """A trip count or condition in the shape that the body declares; some exporters declare one-element vectors."""
     dims = dims_of(body.input[index].type)
     return w.Reshape(scalar, shape=[1]) if dims else scalar
 
 
 def _never_ending(node: NodeView, body: onnx.GraphProto) -> onnx.GraphProto:
-    """The body with a condition that it passes on."""
+    """The body with its condition passed on unchanged."""
     changed = deepcopy(body)
     passed = node.fresh("condition")
     changed.node.append(helper.make_node("Identity", [body.input[1].name], [passed]))
@@ -234,7 +233,7 @@ def _never_ending(node: NodeView, body: onnx.GraphProto) -> onnx.GraphProto:
 
 
 def _cut_off(w: Writer, body: onnx.GraphProto, runs: Value) -> list[Value | None]:
-    """The Loop with one more state, the number of runs until its condition ended it, and Slices of what it collects."""
+    """The Loop with a state that counts its runs, and with Slices of its scan outputs to that count."""
     node, states = w.node, len(w.x) - 2
     before, after, one = (node.fresh(hint) for hint in ("runs_before", "runs", "one"))
     changed = deepcopy(pruned(body))
@@ -261,7 +260,7 @@ def _cut_off(w: Writer, body: onnx.GraphProto, runs: Value) -> list[Value | None
 
 
 def _is_cut_off(node: NodeView) -> bool:
-    """Whether all that it collects is cut off where it ends already."""
+    """Whether the scan outputs are already cut off where the Loop ends."""
     states = len(node.inputs) - 2
     counts = set(node.outputs[:states])
     readers = [reader for index in range(states, len(node.outputs)) for reader in node.readers(index)]
@@ -271,14 +270,14 @@ def _is_cut_off(node: NodeView) -> bool:
 
 
 def _passes_on(node: NodeView, body: onnx.GraphProto) -> bool:
-    """Whether its condition is true before the loop, and in it; before it only if it runs at all."""
+    """Whether the condition stays true and starts true, or starts false only with a trip count of 0."""
     start = node.constant(1) if node.input(1) else np.array(True)
     true = _is_of_runs(node) if start is None else bool(start.reshape(-1)[0])
     return true and _stays_true(node, body)
 
 
 def _is_of_runs(node: NodeView) -> bool:
-    """Whether there are no runs where the condition is false: both are of one value, as in ONNX's body of Range."""
+    """Whether the start condition is a Cast of the trip count, so that false means no runs, as in ONNX's Range body."""
     condition, runs = node.producer(1), node.producer(0)
     if condition is None or condition.op_type != "Cast" or condition.domain not in ("", "ai.onnx"):
         return False
@@ -310,7 +309,7 @@ def _is_true(value: np.ndarray) -> bool:
 
 
 def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:
-    """A condition that is left out and stays true: TensorRT's parser looks it up all the same.
+    """Whether the start condition is left out and stays true; TensorRT's parser looks it up all the same.
 
     Where the body makes another one, ONNX ignores it and onnxruntime does not: that is left alone.
     """

@@ -1,4 +1,4 @@
-"""Writes a Loop that resizes images to their boxes and pastes them into zeros as two products for all boxes at once.
+"""Rewrites a Loop that pastes resized images into zeros as two products for all boxes at once.
 
 torchvision's Mask R-CNN is exported so: each run resizes a mask to the size of its box, cuts off what lies outside of the
 image, puts zeros around it, and appends it to a state.
@@ -28,8 +28,9 @@ from trtsmith.converter.rewrite.rules.control_flow.run_numbers import RunNumbers
 
 @dataclass(frozen=True)
 class _Side:
-    """Rows or columns of an image in which the resized one lies: place p has its place p + shift for low <= p < high, and
-    there are zeros elsewhere. int64, one number a run or one altogether."""
+    """How the resized image lies along the rows or columns of a larger one: place p shows its place p + shift for low <= p <
+    high, and zero elsewhere. int64, one number per run or one for all.
+    """
 
     shift: Value
     low: Value
@@ -38,7 +39,7 @@ class _Side:
 
 
 class _Placing:
-    """Where values of the body have the resized image: its rows and columns are their last two axes."""
+    """Tracks where values of the body contain the resized image; rows and columns are their last two axes."""
 
     def __init__(
         self, w: Writer, values: LoopValues, numbers: RunNumbers, resize: onnx.NodeProto, image: ResizedImages
@@ -50,7 +51,7 @@ class _Placing:
         self._image = image
 
     def of(self, name: str) -> Mapping[int, _Side] | None:
-        """Rows by -2 and columns by -1; None for what is made otherwise."""
+        """Rows by -2 and columns by -1; None for values that do not contain the image."""
         w, maker = self._w, self._values.makers.get(name)
         if maker is self._resize:
             nothing = w.constant([0])
@@ -99,7 +100,7 @@ class _Placing:
         return cut
 
     def _cut(self, side: _Side, start: Value, end: Value) -> _Side:
-        """From start to end, as Slice counts them: from the end where they are negative, and inside of the axis."""
+        """Cuts from start to end as Slice does: negative bounds count from the end, all are clamped to the axis."""
         w, zero = self._w, self._w.constant([0])
         inside = []
         for bound in (start, end):
@@ -137,7 +138,7 @@ class _Placing:
         return {**found, axis: replace(found[axis], size=before)}
 
     def _zeros(self, name: str, axis: int) -> Value | None:
-        """How long an axis of zeros is; None for another value."""
+        """The length of an axis of a tensor of zeros; None for other tensors."""
         maker = self._values.makers.get(name)
         if maker is None or maker.op_type != "ConstantOfShape":
             return None
@@ -147,7 +148,7 @@ class _Placing:
 
 @node_rule("pasted-images", "Loop")
 def pasted_images_rule(node: NodeView) -> Replacement | None:
-    """Loops that resize an image to its box in each run and paste it into zeros become products with matrices of weights."""
+    """Rewrites Loops that resize each image to its box and paste it into zeros as products with weight matrices."""
     body = node.graph("body")
     values = LoopValues(node, body)
     resize = varying_resize(values)

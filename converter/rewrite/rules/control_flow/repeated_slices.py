@@ -22,7 +22,7 @@ class _Reader(BodyReader):
         self._loop = loop
 
     def read(self) -> tuple[str, str, int]:
-        """The tensor, how often each of its slices is repeated, and the axis of the slices."""
+        """The tensor, the repeat counts of its slices, and the axis of the slices."""
         loop, values = self._loop, self._values
         self._hold(len(loop.inputs) == 3 and len(loop.outputs) == 1 and every_run(values))
         self._outside(loop.inputs[2], "SequenceEmpty")
@@ -49,7 +49,7 @@ class _Reader(BodyReader):
         return data, repeats, axis
 
     def _times(self, name: str, axis: int, sizes: list[int | None]) -> str:
-        """The numbers of times: the new axis is as long as the run's one says, and the others as those of the slice."""
+        """The repeat counts, from the shape of an Expand that changes the new axis only."""
         where = self._values.makers.get(name)
         if where is not None and where.op_type == "Where":  # -1 becomes 1, and is no number of times
             self._ones(where.input[1])
@@ -76,7 +76,7 @@ class _Reader(BodyReader):
         return found[0][0]
 
     def _slice_of_run(self, name: str) -> tuple[str, int]:
-        """The tensor of which a SequenceAt takes the slice of the run's number, and the axis."""
+        """The tensor and axis whose slice at the run's index a SequenceAt takes."""
         sequence, position = self._made(name, "SequenceAt").input
         self._hold(self._values.of(position) == _RUN)
         split = self._outside(sequence, "SplitToSequence")
@@ -125,7 +125,7 @@ class _Reader(BodyReader):
 
 @node_rule("repeated-slices", "ConcatFromSequence")
 def repeated_slices_rule(node: NodeView) -> Replacement | None:
-    """Loops that repeat slices of a tensor, as PyTorch's older exporter writes repeat_interleave, become one Gather."""
+    """Rewrites Loops that repeat slices of a tensor (repeat_interleave of PyTorch's older exporter) as one Gather."""
     loop = node.maker(0)
     if loop is None or not loop.is_a("Loop"):
         return None

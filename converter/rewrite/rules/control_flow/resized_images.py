@@ -1,4 +1,4 @@
-"""Reads a Resize in the body of a Loop that has other sizes in each run, and writes it as products with matrices of weights.
+"""Reads a Resize in a Loop whose sizes change from run to run, and writes it as products with weight matrices.
 
 All sizes are computed before the loop. An image of any size lies in the corner of one that is as large in each run.
 """
@@ -26,7 +26,7 @@ _MOVED = ("Cast", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice",
 
 
 def varying_resize(values: LoopValues) -> onnx.NodeProto | None:
-    """The only Resize in the body whose sizes change from one run to the next."""
+    """The Resize in the body whose sizes change from run to run; None unless there is exactly one."""
     found = [
         inner
         for inner in values.body.node
@@ -39,7 +39,7 @@ def varying_resize(values: LoopValues) -> onnx.NodeProto | None:
 
 
 def every_run(values: LoopValues) -> bool:
-    """Whether the loop has a number of runs, and no condition ends it before."""
+    """Whether the loop runs its full trip count, with no condition to end it earlier."""
     node = values.node
     start = node.constant(1) if node.input(1) else np.array(True)
     starts = start is not None and bool(start.reshape(-1)[0])
@@ -48,7 +48,7 @@ def every_run(values: LoopValues) -> bool:
 
 @dataclass(frozen=True)
 class ResizedImages:
-    """The images that a Resize in the body reads, and how large each becomes.
+    """The images that a Resize in the body reads, and the size to which each is resized.
 
     stack: all of them, [runs, channels, rows, columns], with the edges repeated as far as the weights reach. shape: of one,
     [channels, rows, columns]. sizes: rows and columns of the results, int64[runs] each.
@@ -60,7 +60,9 @@ class ResizedImages:
     sampling: Sampling
 
     def weights(self, w: Writer, axis: int, places: Value) -> Value:
-        """float32[runs, length, inputs] for rows (0) or columns (1). places: whole numbers in the result, [runs, length]."""
+        """float32[runs, length, inputs] for rows (0) or columns (1). places: integer positions in the result, [runs,
+        length].
+        """
         size = self.shape[1 + axis]
         reach = self.sampling.reach
         over = w.Unsqueeze(w.Cast(self.sizes[axis], to="float32"), axes=[1])
@@ -76,7 +78,7 @@ class ResizedImages:
 def read_resize(
     w: Writer, values: LoopValues, numbers: RunNumbers, resize: onnx.NodeProto
 ) -> ResizedImages | str:
-    """What is known of it before the loop; in words what is not."""
+    """The resized images as values before the loop; else the reason why that is impossible, in words."""
     given = {
         **schema_defaults("", "Resize", w.opset),
         **{a.name: onnx.helper.get_attribute_value(a) for a in resize.attribute},
@@ -131,7 +133,7 @@ def _stack(values: LoopValues, numbers: RunNumbers, name: str) -> Value | None:
 
 
 def _in_order(values: LoopValues, maker: onnx.NodeProto) -> bool:
-    """Whether a Gather or Slice that takes all elements takes them in their order."""
+    """Whether a Gather or Slice of all elements keeps their order."""
     operands = [values.constant(name) for name in maker.input[1:]]
     if maker.op_type == "Gather":
         return operands[0] is not None and operands[0].size == 1

@@ -1,4 +1,4 @@
-"""Writes a Loop that looks for the largest element of an image resized to another size in each run.
+"""Rewrites a Loop that searches the largest element of an image resized to another size in each run.
 
 torchvision's Keypoint R-CNN is exported so: each run resizes heatmaps to the size of its box and takes the place of the
 largest element in each. The resized image lies in the corner of one that is as large in each run, in which all other
@@ -31,13 +31,13 @@ _OF_SIZES = (*MOVING, "Add", "Cast", "Ceil", "Concat", "Div", "Floor", "Max", "M
 
 
 class _ElementBounds:
-    """Whole numbers that no element of a value exceeds: sizes of other values, and constants."""
+    """Integer bounds of a value's elements, computed from sizes and constants."""
 
     def __init__(self, w: Writer) -> None:
         self._w = w
 
     def of(self, name: str, sign: int) -> Value | None:
-        """int64[1] at least as large (sign 1) or as small (sign -1) as each element; None where nothing says so."""
+        """An upper bound (sign 1) or lower bound (sign -1) of all elements, int64[1]; None if there is none."""
         w = self._w
         value = constant_of(w, name)
         if value is not None:
@@ -67,7 +67,7 @@ class _ElementBounds:
         return None
 
     def _joined(self, limits: list[Value | None], kind: str, sign: int) -> Value | None:
-        """Of a Min or Max of values. One limit is enough where the other values only come closer."""
+        """The bound of a Min or Max of values. One limit suffices where the others can only tighten it."""
         known = [limit for limit in limits if limit is not None]
         enough = bool(known) if (kind == "Min") is (sign > 0) else len(known) == len(limits)
         found = known[0] if enough else None
@@ -76,7 +76,7 @@ class _ElementBounds:
         return found
 
     def _is_size(self, name: str) -> bool:
-        """Whether a value is one number that the graph computes of sizes alone, so that TensorRT knows it before a run."""
+        """Whether a value is one number computed from sizes alone, which TensorRT knows before a run."""
         type_ = self._w.node.type_of(name)
         dims = None if type_ is None else dims_of(type_)
         if dims is None or any(dim != 1 for dim in dims):
@@ -99,11 +99,11 @@ class _ElementBounds:
 
 
 class _UnreadError(Exception):
-    """The body reads the resized image in a way that has no other form."""
+    """Raised where the body reads the resized image in an unsupported way."""
 
 
 class _BodyWriter:
-    """Writes the body anew, with the resized image in the corner of a larger one.
+    """Rewrites the body, with the resized image in the corner of a larger one.
 
     lengths: of the larger image, int64[1]. Names of `_images` are values of the old body that have other sizes in each run:
     the larger image instead, and by axis whether its rows (0) or columns (1) lie there.
@@ -155,7 +155,7 @@ class _BodyWriter:
         return graph
 
     def _written(self, inner: onnx.NodeProto, known: dict[str, Value]) -> dict[str, Value]:
-        """What its outputs are in the new body; none where they have other sizes in each run."""
+        """The node's outputs in the new body; none for outputs whose size changes from run to run."""
         w, read = self._w, inner.input[0] if inner.input else ""
         result, run = inner.output[0], known[self._values.iteration]
         if inner is self._resize:
@@ -210,7 +210,7 @@ class _BodyWriter:
         return {}
 
     def _largest(self, inner: onnx.NodeProto, run: Value) -> Value:
-        """The place in the image as it was: its columns times the row, and the column."""
+        """The position of the maximum in the image's own size: row * columns + column."""
         w, given = self._w, {a.name: a.i for a in inner.attribute}
         if (
             given.get("axis", 0) not in (1, -1)
@@ -237,7 +237,7 @@ class _BodyWriter:
         return w.Reshape(w.Gather(self._of_image.sizes[axes[axis]], run, axis=0), shape=list(picked.shape))
 
     def _is_place(self, name: str) -> bool:
-        """Whether it is made of a place that ArgMax found, which is inside of the image."""
+        """Whether the value is derived from an ArgMax position, which is inside the image."""
         maker = self._values.makers.get(name)
         if maker is None or maker.op_type not in ("Cast", "Div", "Mod", "Sub"):
             return maker is not None and maker.op_type == "ArgMax" and maker.input[0] in self._flat
@@ -245,7 +245,7 @@ class _BodyWriter:
 
 
 def _takes_all(operands: list[np.ndarray | None]) -> bool:
-    """Whether starts, ends, axes and steps of a Slice leave all as it is."""
+    """Whether a Slice with these starts, ends, axes and steps keeps everything."""
     starts, ends, steps = operands[0], operands[1], operands[3] if len(operands) > 3 else np.array(1)
     if starts is None or ends is None or steps is None:
         return False
@@ -254,7 +254,7 @@ def _takes_all(operands: list[np.ndarray | None]) -> bool:
 
 @node_rule("resized-maps", "Loop")
 def resized_maps_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Loops that look for the largest element of an image of other sizes in each run do so in a larger one."""
+    """Rewrites Loops that search the maximum of an image of changing size to search it in an image of fixed size."""
     body = node.graph("body")
     values = LoopValues(node, body)
     resize = varying_resize(values)

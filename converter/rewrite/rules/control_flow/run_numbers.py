@@ -1,4 +1,4 @@
-"""Computes numbers of a Loop's body for all of its runs at once, before the loop."""
+"""Computes numbers of a Loop's body for all its runs at once, before the loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POINTWISE = ("Add", "Div", "Max", "Min", "Mul", "Sub")
 
 
 class RunNumbers:
-    """Elements of values in the body, as vectors: one number a run, or one altogether where it is the same in each.
+    """Elements of body values as vectors, with one number per run or a single one if it never changes.
 
     runs: how often the loop runs, int64[1].
     """
@@ -27,7 +27,7 @@ class RunNumbers:
         self._found: dict[tuple[str, int], Value | None] = {}
 
     def of(self, name: str, index: int = 0) -> Value | None:
-        """One element of a value, counted in the order of its elements; None where it is made of anything else."""
+        """The element of a value at a flat index, in all runs; None if it cannot be computed before the loop."""
         if (name, index) not in self._found:
             self._found[name, index] = self._made(name, index)
         return self._found[name, index]
@@ -65,7 +65,7 @@ class RunNumbers:
         return None
 
     def rows(self, name: str) -> Value | None:
-        """What a value is in all runs, stacked, where it is a row of what stays: the row of the run's number."""
+        """A value in all runs, stacked, if it is the row at the run's index of a loop-invariant tensor; else None."""
         maker = self._values.makers.get(name)
         if maker is None or maker.op_type != "Gather" or maker.input[1] != self._values.iteration:
             return None
@@ -99,7 +99,7 @@ class RunNumbers:
         return None
 
     def _folded(self, kind: str, parts: list[Value | None]) -> Value | None:
-        """All parts in one number. Min and Max of whole numbers came with opset 12."""
+        """Combines all parts with the operator. Min and Max take integers only from opset 12 on."""
         w, found = self._w, parts[0] if parts else None
         for part in parts[1:]:
             if found is None or part is None:
@@ -112,7 +112,7 @@ class RunNumbers:
         return found
 
     def _length(self, name: str) -> int | None:
-        """How many elements a value has."""
+        """The number of a value's elements."""
         dims = self._values.dims(name)
         if dims is None or not all(isinstance(dim, int) for dim in dims):
             return None
@@ -120,13 +120,13 @@ class RunNumbers:
 
 
 def made_by(w: Writer, name: str) -> onnx.NodeProto | None:
-    """The node that makes a value: one that is being written, or one of the graph around."""
+    """The node that makes a value, among new nodes or those of the enclosing graph."""
     written = next((node for node in reversed(w.nodes) if name in node.output), None)
     return written if written is not None else w.node.producer_of(name)
 
 
 def constant_of(w: Writer, name: str) -> np.ndarray | None:
-    """The numbers of a constant, of those that are being written too."""
+    """The value of a constant, among new nodes too."""
     maker = made_by(w, name)
     if maker is None or maker.op_type != "Constant":
         return w.node.constant_of(name)
@@ -134,5 +134,5 @@ def constant_of(w: Writer, name: str) -> np.ndarray | None:
 
 
 def chosen(w: Writer, one: Value, other: Value, *, least: bool) -> Value:
-    """The smaller or the larger."""
+    """The smaller of two integers, or the larger."""
     return w.Where(w.Less(one, other), *((one, other) if least else (other, one)))

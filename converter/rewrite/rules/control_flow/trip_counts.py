@@ -1,4 +1,4 @@
-"""Reads how often a Loop runs: from comparisons of counters with what does not change in the loop."""
+"""Finds a Loop's trip count by comparing its counters with loop-invariant values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PASSED = ("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape")
 
 @dataclass(frozen=True)
 class Count:
-    """max(0, ceil((plus - minus + offset) / step)) runs. plus, minus: values of the body that stay, "" for none."""
+    """max(0, ceil((plus - minus + offset) / step)) runs. plus, minus: loop-invariant values of the body, or ""."""
 
     plus: str
     minus: str
@@ -43,7 +43,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Joined:
-    """The least, or the most, of several counts."""
+    """The minimum, or the maximum, of several counts."""
 
     least: bool
     parts: tuple[int | Count | Joined, ...]
@@ -55,23 +55,25 @@ First = int | Count | Joined
 
 @dataclass(frozen=True)
 class LoopCondition:
-    """What the body's condition says. first: at the latest, the run after which it ends the loop; exact: just then."""
+    """When the body's condition ends the loop. first: the run after which it ends at the latest; exact: whether it ends
+    exactly then.
+    """
 
     first: First
     exact: bool
 
     @property
     def true(self) -> bool:
-        """Whether it never ends the loop."""
+        """Whether the condition never ends the loop."""
         return self.exact and self.first == NEVER
 
     def bounds(self) -> tuple[int | Count, ...]:
-        """Counts none of which the number of a run exceeds."""
+        """Upper bounds of a run's index."""
         return tuple(_least_parts(self.first))
 
 
 def read_condition(values: LoopValues, trips: np.ndarray | None) -> LoopCondition:
-    """What the body computes as the condition of the next run. trips: the Loop's own number of runs, where it is constant.
+    """Reads the condition that the body computes. trips: the Loop's own trip count, if it is constant.
 
     Numbers that pass through a type that does not hold every whole number (float32 above 2^24) are read where they cannot
     get so large: a counter that starts at a known number is taken to make _MOST_RUNS at most, as one of int32 is taken not
@@ -87,7 +89,7 @@ class _ConditionReader:
         self._most = most
 
     def read(self, name: str, wanted: bool) -> LoopCondition:
-        """Of `name` being as wanted."""
+        """The first run in which the value `name` is not `wanted`."""
         values = self._values
         if name == values.condition:
             return LoopCondition(NEVER if wanted else 0, True)
@@ -112,7 +114,7 @@ class _ConditionReader:
         return _UNKNOWN
 
     def _adds_nothing(self, maker: onnx.NodeProto) -> bool:
-        """Whether the node adds 0 to a boolean as a number, as an exporter writes it."""
+        """Whether the node adds 0, as one exporter does to booleans that it writes as numbers."""
         value = self._values.constant(maker.input[1])
         return value is not None and not np.any(value)
 
@@ -137,7 +139,7 @@ class _ConditionReader:
         return LoopCondition(min(runs, NEVER) if constant else Count(plus, minus, offset, step), True)
 
     def _fits(self, left: RunValue, right: RunValue, runs: int) -> bool:
-        """Whether both sides stay whole numbers of their types for this many runs; an unknown size is one anyway."""
+        """Whether both sides stay exact in their types for this many runs; sizes always do."""
         return all(
             one.exact >= LONGEST or abs(one.offset) + abs(one.step) * (runs + 1) < one.exact
             for one in (left, right)
@@ -173,7 +175,7 @@ def _least_parts(first: First) -> Iterable[int | Count]:
 
 
 class TripCount:
-    """How often a Loop runs at most: what its number of runs, its first condition and its body's condition say."""
+    """Upper bound of a Loop's iterations, from its trip count and conditions."""
 
     def __init__(self, node: NodeView, values: LoopValues, condition: LoopCondition) -> None:
         self._node = node
@@ -183,20 +185,20 @@ class TripCount:
 
     @property
     def limited(self) -> bool:
-        """Whether anything but a condition that data decide ends the loop."""
+        """Whether anything bounds the loop besides a data-dependent condition."""
         trips = self._node.constant(0)
         given = bool(self._node.input(0)) and (trips is None or int(trips.reshape(-1)[0]) <= LONGEST)
         return given or self._first != NEVER
 
     @property
     def some(self) -> bool:
-        """Whether it runs once at least, whatever the inputs."""
+        """Whether the loop runs at least once for any inputs."""
         trips = self._node.constant(0)
         starts = self._starts is not None and bool(self._starts.reshape(-1)[0])
         return starts and (not self._node.input(0) or (trips is not None and int(trips.reshape(-1)[0]) > 0))
 
     def constant(self) -> int | None:
-        """The number, where it is one."""
+        """The number of runs if it is constant, else None."""
         if self._starts is not None and not bool(self._starts.reshape(-1)[0]):
             return 0
         trips = self._node.constant(0)
@@ -213,7 +215,7 @@ class TripCount:
         return found if found <= LONGEST else None
 
     def write(self, w: Writer) -> Value:
-        """A scalar int64 that the graph around the loop computes."""
+        """The number of runs as a scalar int64, computed in the enclosing graph."""
         known = self.constant()
         if known is not None:
             return w.constant(known)
@@ -249,7 +251,7 @@ class TripCount:
         return count
 
     def _chosen(self, w: Writer, least: bool, one: Value, other: Value) -> Value:
-        """The smaller or the larger. Min and Max of whole numbers came with opset 12."""
+        """The smaller or the larger of two counts. Min and Max take integers only from opset 12 on."""
         if self._node.opset >= 12:
             return w.write("Min" if least else "Max", one, other)
         return w.Where(w.Less(one, other), *((one, other) if least else (other, one)))
@@ -259,7 +261,7 @@ class TripCount:
 
 
 def before_loop(w: Writer, values: LoopValues, name: str) -> Value:
-    """A value of the body that stays, computed before the loop."""
+    """Computes a loop-invariant value of the body before the loop."""
     if name in values.initial:
         return w.value(values.initial[name])
     if name in values.makers or name in values.tensors:
@@ -268,7 +270,7 @@ def before_loop(w: Writer, values: LoopValues, name: str) -> Value:
 
 
 def _computed_before(w: Writer, values: LoopValues, name: str) -> tuple[onnx.GraphProto, list[Value]]:
-    """The graph of what a value that stays is made of, and what it gets for the states among it."""
+    """The subgraph that computes a loop-invariant value, and its arguments for the states."""
     graph, needed = onnx.GraphProto(), {name}
     nodes = []
     for inner in reversed(values.body.node):

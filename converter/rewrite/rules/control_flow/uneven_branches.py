@@ -1,4 +1,4 @@
-"""Merges axes of an If whose branches differ in size, which TensorRT-RTX builds only if no other size is dynamic.
+"""Merges axes of an If with branches of different sizes, which TensorRT-RTX builds only if no other size is dynamic.
 
 Seen on 1.7.1: where one branch gives [N, 3, H, W] and the other [N, 3, 2 H, 2 W], N has to be fixed, whether one axis
 differs or several. The axes that are alike join one that differs: the branches give [N * 3 * H, W], and a Reshape behind the
@@ -31,7 +31,7 @@ Alike = tuple[Dim, ...]
 
 
 def uneven_results(node: NodeView) -> dict[int, Alike]:
-    """The results of an If, by number, that are known to have other sizes in one branch than in the other."""
+    """The results of an If, by number, whose sizes are known to differ between the branches."""
     found: dict[int, Alike] = {}
     for index, results in enumerate(zip(*(node.graph(name).output for name in BRANCHES), strict=True)):
         first, second = (dims_of(result.type) for result in results)
@@ -42,7 +42,7 @@ def uneven_results(node: NodeView) -> dict[int, Alike]:
 
 @node_rule("uneven-branches", "If", faults=(_FAULT,))
 def uneven_branches_rule(node: NodeView) -> Replacement | None:
-    """an If whose branches differ in a size and share a dynamic one gives results with fewer axes."""
+    """Gives the results of an If fewer axes where its branches differ in one size and share a dynamic one."""
     sizes = _sizes_outside(node)
     merged = {
         index: groups
@@ -71,7 +71,7 @@ def uneven_branches_rule(node: NodeView) -> Replacement | None:
 
 
 def _sizes_outside(node: NodeView) -> dict[str, tuple[str, int]]:
-    """Where dynamic sizes are found outside of the branches: a value and its axis."""
+    """Each dynamic size with a value outside the branches, and its axis, that has it."""
     found: dict[str, tuple[str, int]] = {}
     for inner in (inner for branch in BRANCHES for inner in node.graph(branch).node):
         for name in values_read(inner):
@@ -83,7 +83,7 @@ def _sizes_outside(node: NodeView) -> dict[str, tuple[str, int]]:
 
 
 def _groups(alike: Alike, known: Container[str]) -> list[Alike]:
-    """The sizes of the axes that are merged into one, for each one; [] to leave the axes as they are.
+    """Groups the axes into merged ones, as their sizes; [] to leave the axes unchanged.
 
     A Reshape finds one size by itself, so that only one group may have several axes.
     """

@@ -1,4 +1,4 @@
-"""Rewrites Col2Im, which TensorRT does not import: blocks with zeros between are shifted to their places and added.
+"""Rewrites Col2Im, which TensorRT does not import: spreads each block with zeros, shifts it to its place, and adds.
 
 Image and block decompose by axes, so that a block of h x w needs h + w shifted copies and not h * w.
 """
@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 @node_rule("col2im", "Col2Im")
 def col2im_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Col2Im becomes a sum of shifted copies."""
+    """Rewrites Col2Im as a sum of shifted copies."""
     image, block = node.constant(1), node.constant(2)
     shape = node.known_shape(0)
     if image is None or block is None:
@@ -46,7 +46,7 @@ def col2im_rule(node: NodeView) -> Replacement | Refusal | None:
 def _along(
     w: Writer, data: Value, i: int, taps: int, steps: int, stride: int, dilation: int, size: int
 ) -> Value:
-    """Sums over the block's axis i. data: [N, C, block axes 0..i, steps 0..i, finished axes]; the block axis goes.
+    """Sums over the block's axis i, which goes. data: [N, C, block axes 0..i, steps 0..i, finished axes].
 
     With i block axes left, axis 2 + i is the block's and 2 + 2 * i + 1 that of the steps.
     """
@@ -66,14 +66,14 @@ def _along(
 
 
 def _rank_of(w: Writer, i: int) -> int:
-    """Rank while axis i is summed and its block axis is gone: batch, channels, i block axes, and all spatial ones."""
+    """The rank after the block's axis i is gone: batch, channels, i block axes, and all spatial ones."""
     block = w.node.constant(2)
     assert block is not None
     return 2 + i + len(block)
 
 
 def _with_zeros(w: Writer, data: Value, axis: int, rank: int, steps: int, stride: int) -> Value:
-    """stride - 1 zeros between neighbours along an axis."""
+    """Puts stride - 1 zeros between neighbours along an axis."""
     spread = w.Unsqueeze(data, axes=[axis + 1])
     pads = [0] * (2 * (rank + 1))
     pads[rank + 1 + axis + 1] = stride - 1

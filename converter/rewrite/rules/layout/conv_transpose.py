@@ -1,4 +1,4 @@
-"""Rewrites ConvTranspose that is strided and dilated at once, or has an output_shape and an input of unknown size.
+"""Rewrites ConvTranspose with strides and dilations together, or with an output_shape and an input of unknown size.
 
 TensorRT has no kernel for the first: the weights get zeros between them instead. It turns output_shape into paddings
 when it parses, and cannot for an unknown size: the whole result is computed and cut.
@@ -21,7 +21,7 @@ _ZEROS = "ConvTranspose multiplies by zeros between dilated weights: an infinite
 
 @node_rule("conv-transpose", "ConvTranspose")
 def conv_transpose_rule(node: NodeView) -> Replacement | Refusal | None:
-    """strided and dilated ConvTranspose, and output_shape of an unknown input, in TensorRT's terms."""
+    """Rewrites ConvTranspose with strides and dilations together, or with output_shape and an unknown input size."""
     if node.dtype(0) == "bfloat16":
         return _widened(node)
     spread = max(node.attributes.get("dilations") or [1]) > 1
@@ -31,7 +31,7 @@ def conv_transpose_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _widened(node: NodeView) -> Replacement:
-    """bfloat16, for which TensorRT has no kernel, in float32."""
+    """Computes bfloat16 in float32, as TensorRT has no bfloat16 kernel."""
     w = Writer(node)
     wide = [w.Cast(w.x[i], to="float32") for i, name in enumerate(node.inputs) if name]
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
@@ -74,7 +74,7 @@ def _dilated(node: NodeView) -> Replacement | Refusal | None:
 def _with_zeros(
     w: Writer, data: Value, axis: int, rank: int, spatial: list[int], step: int, size: int
 ) -> Value:
-    """step - 1 zeros between neighbours along an axis; `spatial`: the kernel's axes with zeros after the last too."""
+    """Puts step - 1 zeros between neighbours along an axis. `spatial`: the kernel's sizes with zeros after the last, too."""
     if step == 1:
         return data
     pads = [0] * (2 * (rank + 1))

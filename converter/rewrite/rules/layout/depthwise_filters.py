@@ -1,4 +1,4 @@
-"""Gives depthwise convolutions that TensorRT-RTX takes for each other filters of one size, by zeros around smaller ones.
+"""Zero-pads depthwise filters of several sizes to one size, as TensorRT-RTX confuses such convolutions.
 
 TensorRT-RTX 1.6.1 compiles kernels for the sizes of a run (specialization eager or lazy). Depthwise convolutions in
 float32 of one engine that differ in nothing but the size of the filters get one kernel then: the one that was compiled
@@ -32,7 +32,7 @@ _FAULT = Fault(
 
 @dataclass(frozen=True)
 class _Depthwise:
-    """A depthwise convolution that gets its kernel at run time. kind: equal for those that are taken for each other."""
+    """A depthwise convolution that gets its kernel at run time. kind: equal for convolutions that TensorRT-RTX confuses."""
 
     kind: Hashable
     filter: tuple[int, int]
@@ -61,13 +61,13 @@ def _depthwise(node: NodeView) -> _Depthwise | None:
 
 
 def _pair(node: NodeView, attribute: str) -> tuple[int, int] | None:
-    """The attribute's two numbers; None if it has more or fewer, so that other convolutions are still rewritten."""
+    """The attribute's two numbers; None for another count, as in convolutions that are not 2-D."""
     numbers = node.attributes.get(attribute) or (1, 1)
     return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else None
 
 
 class _LargestFilters:
-    """The largest rows and columns of the filters of each kind."""
+    """The largest filter height and width of each kind in the graph."""
 
     def __init__(self, graph: Graph) -> None:
         self.of: dict[Hashable, tuple[int, int]] = defaultdict(lambda: (0, 0))
@@ -83,7 +83,7 @@ class _LargestFilters:
 
 @node_rule("depthwise-filters", "Conv", faults=(_FAULT,))
 def depthwise_filters_rule(node: NodeView) -> Replacement | None:
-    """depthwise convolutions in float32 of several filter sizes, of dynamic shapes."""
+    """Zero-pads float32 depthwise filters of several sizes to one size, for dynamic shapes."""
     found = _depthwise(node)
     if found is None:
         return None
@@ -110,7 +110,7 @@ def depthwise_filters_rule(node: NodeView) -> Replacement | None:
 
 
 def _padding(node: NodeView, found: _Depthwise) -> list[int] | None:
-    """The node's pads, begins then ends; None where they depend on sizes that are not known."""
+    """The node's pads, begins then ends; None if they depend on unknown sizes."""
     mode = node.attributes.get("auto_pad", "NOTSET")
     if mode in ("NOTSET", "VALID"):
         return [

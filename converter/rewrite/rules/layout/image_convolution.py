@@ -1,4 +1,4 @@
-"""Rewrites the first convolution of a network, that of an image of few channels, as one of blocks of pixels.
+"""Rewrites a network's first convolution, of an image with few channels, as a convolution over blocks of pixels.
 
 TensorRT-RTX has no fast kernel for three channels: in an engine of ResNet-18 on images of 512x512 the first of twenty
 convolutions took a third of the time. With a stride of s, the s x s pixels of a block can as well be channels: 7x7 over 3
@@ -41,7 +41,7 @@ _TYPES = ("float32", "float16", "bfloat16")
 
 @node_rule("image-convolution", "Conv", faults=(_FAULT,))
 def image_convolution_rule(node: NodeView) -> Replacement | None:
-    """the strided convolution of an image of few channels, at which TensorRT-RTX is slow."""
+    """Rewrites the strided convolution of an image with few channels, which is slow in TensorRT-RTX."""
     shape, weights_shape = node.shape(0), node.shape(1)
     if shape is None or weights_shape is None or len(shape) != 4 or len(weights_shape) != 4:
         return None
@@ -100,7 +100,7 @@ def _as_blocks(
 
 
 def _block_weights(kernel: np.ndarray, blocks: list[int], strides: list[int], filled: int) -> np.ndarray:
-    """[O, C, KH, KW] as [O, C * SH * SW, BH, BW], with zeros behind the last row, column and channel."""
+    """Rearranges [O, C, KH, KW] into [O, C * SH * SW, BH, BW], with zeros after the last row, column and channel."""
     outputs, channels, height, width = kernel.shape
     rows, columns = (block * stride for block, stride in zip(blocks, strides, strict=True))
     whole = np.zeros((outputs, channels, rows, columns), kernel.dtype)

@@ -1,4 +1,4 @@
-"""Writes a Transpose of more than eight axes between two Reshapes with fewer: TensorRT's tensors have eight at most.
+"""Rewrites a Transpose of more than eight axes between two Reshapes, as TensorRT's tensors have eight axes at most.
 
 Axes of one element are left out, and axes that stay neighbours are one. Where more than eight are left, an axis at a time
 moves behind the one that it follows in the end, by a Transpose of up to four axes, until they are few enough.
@@ -30,7 +30,7 @@ Size = int | Value
 
 @node_rule("many-axes", "Reshape", "Transpose", "Unsqueeze")
 def many_axes_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Transpose of more than 8 axes between two Reshapes has as many as TensorRT takes."""
+    """Merges axes of a Transpose of more than 8 axes between two Reshapes, until TensorRT takes it."""
     before, after = node.rank(0) or 0, len(node.output_shape(0) or ())
     if max(before, after) <= _MOST:
         return None
@@ -84,7 +84,7 @@ def _is_number(node: NodeView, index: int) -> bool:
 
 
 def _sizes(maker: NodeView, w: Writer) -> list[Size] | None:
-    """Of the axes that a Reshape or an Unsqueeze makes; None if they are not known to be positive."""
+    """The sizes that a Reshape or an Unsqueeze gives its axes; None unless they are known to be positive."""
     shape = maker.output_shape(0)
     if shape is None or not maker.is_a("Reshape", "Unsqueeze"):
         return None
@@ -115,7 +115,7 @@ def _sizes(maker: NodeView, w: Writer) -> list[Size] | None:
 
 
 def _target(node: NodeView, w: Writer, sizes: Sequence[Size]) -> Value | list[int] | None:
-    """The sizes of the last Reshape, with none that are copied from an axis; None if two would have to be found."""
+    """The target of the last Reshape with its zeros replaced by sizes; None if two sizes would be unknown."""
     target = node.constant(1)
     if target is None or 0 not in target or node.attributes.get("allowzero", 0):
         return w.x[1]
@@ -130,7 +130,7 @@ def _target(node: NodeView, w: Writer, sizes: Sequence[Size]) -> Value | list[in
 
 
 def _transposed(w: Writer, data: Value, sizes: Sequence[Size], perm: Sequence[int]) -> Value:
-    """perm: of axes with these sizes, of which data has all elements in any shape."""
+    """Transposes axes of these sizes by perm. data: their elements in any shape."""
     w.expect(f"a Transpose of {len(perm):,} axes", nodes=3 * len(perm))
     sizes, perm = _merged(w, sizes, perm)
     while len(perm) > _MOST:
@@ -147,7 +147,7 @@ def _written(w: Writer, data: Value, sizes: Sequence[Size], perm: Sequence[int])
 
 
 def _merged(w: Writer, sizes: Sequence[Size], perm: Sequence[int]) -> tuple[list[Size], list[int]]:
-    """Sizes and perm with one axis for all that stay neighbours."""
+    """Merges axes that stay neighbours. Returns the new sizes and perm."""
     runs: list[list[int]] = []
     for axis in perm:
         if runs and runs[-1][-1] + 1 == axis:

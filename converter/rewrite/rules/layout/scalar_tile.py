@@ -1,4 +1,4 @@
-"""Leaves out Tile of a scalar, which has nothing to repeat: TensorRT-RTX 1.6.1 gives 0 (seen on an H200)."""
+"""Removes Tile of a scalar, which repeats nothing: TensorRT-RTX 1.6.1 gives 0 (seen on an H200)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FAULTS = (Fault("tensorrt_rtx", ("1.6.1",), "gives 0 for Tile of a scalar", "an
 
 @node_rule("scalar-tile", "Tile", faults=_FAULTS)
 def scalar_tile_rule(node: NodeView) -> Replacement | None:
-    """Tile of a scalar, of which there is one."""
+    """Removes Tile of a scalar."""
     if node.rank(0) != 0:
         return None
     w = Writer(node)

@@ -1,4 +1,4 @@
-"""Names the axes and steps of a Slice that cuts some axes and leaves them out.
+"""Gives a Slice its axes and steps where it leaves them out and cuts only some axes.
 
 TensorRT-RTX 1.7.1 takes all axes for those that are left out ("The shape of input starts misaligns with the shape of input
 axes"), and as many steps if the numbers are int32 ("Slice steps length 3 does not equal starts length 2"). It also fails
@@ -15,7 +15,7 @@ from trtsmith.converter.rewrite.engine.writer import Writer
 
 @node_rule("slice-axes", "Slice")
 def slice_axes_rule(node: NodeView) -> Replacement | None:
-    """Slice names its axes and steps where it cuts some axes only, and cuts none backwards that has no elements."""
+    """Gives a Slice of some axes explicit axes and steps, and leaves out backward cuts of empty axes."""
     dims, counts = node.shape(0), [shape[0] for shape in map(node.shape, (1, 2)) if shape]
     count = next((count for count in counts if count is not None), None)
     if node.version < 10 or dims is None or count is None:

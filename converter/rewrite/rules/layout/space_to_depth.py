@@ -27,7 +27,7 @@ _FAULTS = (
 
 @node_rule("space-to-depth", "SpaceToDepth", faults=_FAULTS)
 def space_to_depth_rule(node: NodeView) -> Replacement | None:
-    """SpaceToDepth of mode CRD, which TensorRT takes for DCR."""
+    """Rewrites SpaceToDepth of mode CRD, which TensorRT computes as DCR."""
     if node.attributes.get("mode", "DCR") != "CRD":
         return None
     w, block = Writer(node), int(node.attributes["blocksize"])

@@ -1,4 +1,4 @@
-"""Splits the tokens of a map before their axis moves: Reshape, Transpose for Transpose, Reshape.
+"""Splits tokens into a map before their axis moves: Transpose and Reshape become Reshape and Transpose.
 
 Behind attention, vision transformers turn [N, L, C] into a map [N, C, h, w] so that a convolution can read it. In float16
 with more than one image, TensorRT-RTX 1.6.1 then takes tokens [L, N, C] for [N, L, C]: image n' has at t' the token t' // 2
@@ -28,7 +28,7 @@ _FAULT = Fault(
 
 @node_rule("tokens-as-maps", "Reshape", faults=(_FAULT,))
 def tokens_as_maps_rule(node: NodeView) -> Replacement | None:
-    """Tokens are split into a map before their axis moves."""
+    """Splits tokens into a map before their axis moves."""
     turned = node.maker(0)
     if node.dtype(0) not in ("float16", "bfloat16") or turned is None or not turned.is_a("Transpose"):
         return None
@@ -51,7 +51,7 @@ def _one(size: int | Value) -> Value | list[int]:
 
 
 def _constant_sizes(node: NodeView, tokens: tuple[Dim, ...]) -> list[int | Value] | None:
-    """[N, h, w, C] if the Reshape's target is the constant [N, C, h, w] for certain; 0 and -1 as in the target."""
+    """[N, h, w, C] if the Reshape's constant target is certainly [N, C, h, w]; 0 and -1 stay as in the target."""
     batch, length, channels = tokens
     target = node.constant(1)
     if target is None or not isinstance(channels, int):
@@ -67,7 +67,7 @@ def _constant_sizes(node: NodeView, tokens: tuple[Dim, ...]) -> list[int | Value
 
 
 def _joined_sizes(node: NodeView, tokens: tuple[Dim, ...], w: Writer) -> list[int | Value] | None:
-    """The same of a target that Concat joins of sizes, of which the first is that of an axis with the batch's symbol."""
+    """The same for a target from a Concat of sizes whose first part has the batch's symbol."""
     batch, _, channels = tokens
     joined = node.maker(1)
     if joined is None or not joined.is_a("Concat") or not isinstance(channels, int) or batch is None:
@@ -81,7 +81,7 @@ def _joined_sizes(node: NodeView, tokens: tuple[Dim, ...], w: Writer) -> list[in
 
 
 def _first_size(joined: NodeView) -> Dim:
-    """What the first part of Concat is: a number, or the symbol of the axis whose size it is; else None."""
+    """The first part of a Concat: a number, or the symbol of the axis that it measures; else None."""
     constant = joined.constant(0)
     if constant is not None:
         return int(constant[0])

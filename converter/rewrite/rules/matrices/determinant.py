@@ -18,7 +18,7 @@ LARGEST = 32
 
 @node_rule("determinant", "Det")
 def determinant_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Det by elimination."""
+    """Computes Det by elimination."""
     shape, dtype = node.shape(0), node.dtype(0)
     size = shape[-1] if shape and len(shape) > 1 else None
     size = size if size is not None or not shape or len(shape) < 2 else shape[-2]
@@ -46,7 +46,7 @@ def determinant_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _step(w: Writer, matrix: Value, rest: int, last: int, kind: str) -> tuple[Value, Value]:
-    """The matrix without its first row and column, and the pivot with its sign.
+    """One step of elimination: the matrix without its first row and column, and the signed pivot.
 
     Row p, of the largest entry in the first column, takes the place of row 0; `last` is the last axis.
     """

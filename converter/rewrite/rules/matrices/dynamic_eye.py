@@ -9,7 +9,7 @@ from trtsmith.importers.dtypes import NUMBERS
 
 @node_rule("dynamic-eye", "EyeLike")
 def dynamic_eye_rule(node: NodeView) -> Replacement | Refusal | None:
-    """EyeLike of a matrix of dynamic size."""
+    """Rewrites EyeLike of a matrix of dynamic size as a comparison of indices."""
     shape = node.shape(0)
     if shape is not None and None not in shape:
         return None

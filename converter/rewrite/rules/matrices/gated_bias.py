@@ -1,4 +1,4 @@
-"""Writes products with a GELU or a Relu of a biased matrix product in a form whose bias TensorRT-RTX keeps.
+"""Rewrites products with a GELU or a Relu of a biased matrix product, whose bias TensorRT-RTX would otherwise lose.
 
 TensorRT-RTX 1.6.1 fuses h * gelu(x W + b) and h * relu(x W + b) with the product of matrices and leaves the bias out, also
 where h is a number; where h is the other half of the same product, in float32 that of h, too. The feed-forward layers of
@@ -30,7 +30,7 @@ _MOVES = MOVING - {"Expand", "Gather"} | {"Cast"}
 
 @node_rule("gated-bias", "Mul", faults=(_FAULT,))
 def gated_bias_rule(node: NodeView) -> Replacement | None:
-    """products with a GELU or a Relu of a product of matrices with a bias."""
+    """Rewrites products with a GELU or a Relu of a biased matrix product."""
     for index in (0, 1):
         gate, other = _past(node.maker(index), "Cast"), node.constant(1 - index)
         if gate is None:
@@ -70,13 +70,13 @@ def gated_bias_rule(node: NodeView) -> Replacement | None:
 
 
 def _as(w: Writer, value: Value, gate: NodeView, node: NodeView) -> Value:
-    """A value of the gate's type in the node's."""
+    """Casts a value of the gate's type to the node's type."""
     dtype = node.dtype(0)
     return value if dtype is None or gate.dtype(0) == dtype else w.Cast(value, to=dtype)
 
 
 def _step(w: Writer, g: Value, gelu: NodeView) -> Value:
-    """1 + erf(g / sqrt 2), or with Tanh as the operator Gelu has it."""
+    """1 + erf(g / sqrt 2), or the tanh form if the Gelu node asks for it."""
     dtype = gelu.dtype(0) or "float32"
     if gelu.attributes.get("approximate") == "tanh":
         cube = w.Mul(w.Mul(w.Mul(g, g), g), w.number(0.044715, dtype))
@@ -87,7 +87,7 @@ def _step(w: Writer, g: Value, gelu: NodeView) -> Value:
 
 
 def _factors(product: NodeView) -> Iterator[str]:
-    """The values whose product this is."""
+    """The factors of a product, through nested Mul nodes."""
     for index in (0, 1):
         maker = product.maker(index)
         if maker is not None and maker.is_a("Mul"):
@@ -97,7 +97,7 @@ def _factors(product: NodeView) -> Iterator[str]:
 
 
 def _is_step(node: NodeView, name: str) -> bool:
-    """Whether the value is 1 + erf or 1 + tanh, perhaps in another type."""
+    """Whether the value is 1 + erf or 1 + tanh, perhaps behind a Cast."""
     maker = _past(node.maker_of(name), "Cast")
     if maker is None or not maker.is_a("Add"):
         return False
@@ -110,7 +110,7 @@ def _is_step(node: NodeView, name: str) -> bool:
 
 
 def _biased(maker: NodeView | None) -> bool:
-    """Whether a value is a product of matrices with a bias, or a part of it."""
+    """Whether a value is a matrix product with a bias, or a part of one."""
     maker = _past(maker, *_MOVES)
     if maker is None or maker.is_a("Gemm"):
         return maker is not None and bool(maker.input(2))
@@ -124,7 +124,7 @@ def _biased(maker: NodeView | None) -> bool:
 
 
 def _past(maker: NodeView | None, *op_types: str) -> NodeView | None:
-    """What made a value before nodes of these types passed it on."""
+    """The first maker that is not of these types, along the first inputs."""
     while maker is not None and maker.is_a(*op_types):
         maker = maker.maker(0)
     return maker

@@ -1,4 +1,4 @@
-"""Rewrites attention in 16 bits whose Softmax in float32 has a guard against NaN, for TensorRT-RTX.
+"""Rewrites 16-bit attention with a float32 Softmax and a guard against NaN, for TensorRT-RTX.
 
 PyTorch's attention gives zeros for a row of scores that is masked whole: Where (IsNaN (p), 0, p) with p = Softmax (scores).
 In float32 between products of 16 bits, TensorRT-RTX takes this for its fused attention, and then fails to find the Softmax.
@@ -36,7 +36,7 @@ _LOWEST_HALF = -3e4
 
 @node_rule("guarded-softmax", "MatMul", faults=_FAULTS)
 def guarded_softmax_rule(node: NodeView) -> Replacement | None:
-    """attention in 16 bits with a guard against NaN behind its Softmax in float32."""
+    """Rewrites 16-bit attention with a guard against NaN behind its float32 Softmax."""
     dtype = node.dtype(0)
     if dtype not in ("float16", "bfloat16"):
         return None
@@ -67,7 +67,7 @@ def guarded_softmax_rule(node: NodeView) -> Replacement | None:
 
 
 def _guarded(guard: NodeView) -> NodeView | None:
-    """The Softmax of the last axis of Where (IsNaN (p), 0, p) in float32."""
+    """The Softmax p over the last axis in Where(IsNaN(p), 0, p), in float32; None for other forms."""
     test, softmax, instead = guard.maker(0), guard.maker(2), guard.constant(1)
     if not guard.is_a("Where") or test is None or softmax is None or instead is None:
         return None
@@ -79,7 +79,7 @@ def _guarded(guard: NodeView) -> NodeView | None:
 
 
 def added_mask(softmax: NodeView) -> str | None:
-    """The mask that is added to a product, by which alone a row of these scores can be without a number."""
+    """The mask that is added to a matrix product; only such a mask can set a whole row of scores to -inf."""
     added = softmax.maker(0)
     if added is None or not added.is_a("Add"):
         return None
@@ -88,7 +88,7 @@ def added_mask(softmax: NodeView) -> str | None:
 
 
 def _has_open_rows(node: NodeView, index: int) -> bool:
-    """Whether every row of these scores has a number, products of matrices taken as finite."""
+    """Whether every row of the scores has a finite element, if matrix products are finite."""
     maker = node.maker(index)
     if maker is None or _is_product(node, index):
         return maker is not None
@@ -100,7 +100,7 @@ def _has_open_rows(node: NodeView, index: int) -> bool:
 
 
 def _is_product(node: NodeView, index: int) -> bool:
-    """Whether the input is a product of matrices, perhaps by a scale."""
+    """Whether the input is a matrix product, perhaps scaled."""
     maker = node.maker(index)
     if maker is None or maker.is_a("MatMul"):
         return maker is not None
@@ -110,7 +110,7 @@ def _is_product(node: NodeView, index: int) -> bool:
 
 
 def _is_open(node: NodeView, index: int, whole: bool = True) -> bool:
-    """Whether a mask has numbers to which scores can be added, alone (`whole`) or in each of its rows."""
+    """Whether all elements of a mask are finite (`whole`), or at least one in each row."""
     values, maker = node.constant(index), node.maker(index)
     if values is not None:
         lowest = _LOWEST_HALF if values.dtype == np.float16 else -np.inf

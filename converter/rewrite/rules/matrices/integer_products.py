@@ -1,4 +1,4 @@
-"""Rewrites MatMul, Gemm, Einsum and Relu of int32 and int64, which TensorRT has for floats only.
+"""Rewrites MatMul, Gemm, Einsum and Relu of int32 and int64, which TensorRT computes for floats only.
 
 A matrix product is written out as elementwise products and a sum, so that it wraps as integers do: M * K * N elements. An
 Einsum is so, too: each operand gets a dimension for every letter of the equation, and letters that are not asked for are
@@ -23,7 +23,7 @@ LARGEST = 1 << 28
 
 @node_rule("integer-products", "Gemm", "MatMul", "Relu")
 def integer_products_rule(node: NodeView) -> Replacement | Refusal | None:
-    """MatMul, Gemm and Relu of integers."""
+    """Rewrites MatMul, Gemm and Relu of integers."""
     dtype = node.dtype(0)
     if dtype not in _INTEGERS:
         return None
@@ -45,7 +45,7 @@ def integer_products_rule(node: NodeView) -> Replacement | Refusal | None:
 
 @node_rule("integer-einsum", "Einsum")
 def integer_einsum_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Einsum of integers."""
+    """Rewrites Einsum of integers."""
     if node.dtype(0) not in _INTEGERS:
         return None
     equation = "".join(str(node.attributes["equation"]).split())
@@ -102,7 +102,7 @@ def _gemm(w: Writer) -> Replacement | Refusal:
 
 
 def _product(w: Writer, a: Value, b: Value, left: int, right: int) -> Value:
-    """[..., M, K, 1] times [..., 1, K, N], added over K. A vector is a matrix of one row, or one column, meanwhile."""
+    """Multiplies [..., M, K, 1] by [..., 1, K, N] and sums over K. A vector is taken as a matrix of one row or column."""
     removed = [axis for axis, rank in ((-2, left), (-1, right)) if rank == 1]
     rank = max(left, right, 2)
     rows = w.Unsqueeze(w.unsqueeze(a, [0] if left == 1 else []), axes=[max(left, 2)])
@@ -112,7 +112,7 @@ def _product(w: Writer, a: Value, b: Value, left: int, right: int) -> Value:
 
 
 def _products(node: NodeView) -> int:
-    """Terms, as far as sizes are known."""
+    """The number of scalar products, with unknown sizes taken as 1."""
     left, right = node.shape(0) or (), node.shape(1) or ()
     known = [size or 1 for size in left] + [size or 1 for size in right[-1:] if len(right) > 1]
     return int(np.prod(np.array(known, dtype=object)))

@@ -1,4 +1,4 @@
-"""Rewrites attention in float16 with a mask or bias that is added, for TensorRT-RTX: its Softmax is computed in float32."""
+"""Computes the Softmax of float16 attention in float32 where a mask or bias is added, for TensorRT-RTX."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_MASKS = 4
 
 @node_rule("masked-softmax", "Softmax", faults=_FAULTS)
 def masked_softmax_rule(node: NodeView) -> Replacement | None:
-    """a Softmax in float16 of scores to which a mask is added, of more than 256 keys: in float32, which is as fast."""
+    """Computes a float16 Softmax of masked scores over more than 256 keys in float32, which is as fast."""
     dims = node.dims(0)
     if node.dtype(0) != "float16" or not dims or node.attributes["axis"] not in (-1, len(dims) - 1):
         return None
@@ -40,7 +40,7 @@ def masked_softmax_rule(node: NodeView) -> Replacement | None:
 
 
 def _is_masked(node: NodeView) -> bool:
-    """Whether its first input is a product to which a mask is added, or a few."""
+    """Whether the first input is a matrix product plus one or a few masks."""
     for _ in range(_MOST_MASKS):
         if added_mask(node) is not None:
             return True

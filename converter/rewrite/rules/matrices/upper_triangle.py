@@ -1,4 +1,4 @@
-"""Rewrites Trilu of an upper triangle as a selection by row and column numbers.
+"""Rewrites Trilu of an upper triangle as a selection by row and column indices.
 
 TensorRT-RTX 1.6.1 computes the lower triangle instead (seen on an H200 for int64, with every k; lower ones are right). It
 makes the mask as "row < column or row = column", for every element type, so that no type is taken to be spared.
@@ -28,7 +28,7 @@ _FAULTS = (
 
 @node_rule("upper-triangle", "Trilu", faults=_FAULTS)
 def upper_triangle_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Trilu of an upper triangle, of which TensorRT gives the lower one."""
+    """Rewrites Trilu of an upper triangle, for which TensorRT gives the lower one."""
     if not node.attributes.get("upper", 1):
         return None
     shape, dtype = node.known_shape(0), node.known_dtype(0)
@@ -50,6 +50,6 @@ def upper_triangle_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _numbers(w: Writer, shape: tuple[int | None, ...], axis: int) -> Value:
-    """0, 1, ... for each place along an axis, counted from the last; int64."""
+    """The indices 0, 1, ... along an axis, which counts from the last; int64."""
     size = shape[axis]
     return w.arange(w.size(w.x[0], len(shape) + axis)) if size is None else w.constant(w.numbers(size))

@@ -1,4 +1,4 @@
-"""Gives vectors a dimension of one where TensorRT wants a matrix, and takes it away again.
+"""Adds a dimension of size 1 to vectors where TensorRT wants a matrix, and removes it afterwards.
 
 TensorRT-RTX 1.7.1 refuses ArgMax, ArgMin, Hardmax, LogSoftmax and Softmax of a vector ("at least 2 dimensions are
 required"), builds no product of two empty vectors, and loses a dimension in that of a vector with a stack of matrices.
@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.engine.writer import Writer
 
 @node_rule("vectors", "ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "MatMul", "Softmax")
 def vectors_rule(node: NodeView) -> Replacement | Refusal | None:
-    """vectors as matrices of one row."""
+    """Rewrites operators on vectors as operators on matrices of one row."""
     if node.rank(0) != 1:
         return None
     return _product(node) if node.op_type == "MatMul" else _along_it(node)
@@ -32,7 +32,7 @@ def _product(node: NodeView) -> Replacement | None:
 
 
 def _along_it(node: NodeView) -> Replacement:
-    """Along the only axis. Softmax before opset 13 makes a matrix of its input: of one row, here as well."""
+    """Reduces along the only axis, as the row of a matrix. Softmax before opset 13 does the same by definition."""
     w = Writer(node)
     scalar = node.op_type.startswith("Arg") and not node.attributes.get("keepdims", 1)
     row = w.Unsqueeze(w.x[0], axes=[0])

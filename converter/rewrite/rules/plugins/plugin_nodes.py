@@ -1,4 +1,4 @@
-"""Rewrites nodes of our plugins where TensorRT cannot hold the plugin.
+"""Rewrites our plugin nodes where TensorRT cannot run the plugin.
 
 Expands operators that have no kernel: TensorRT gets standard operators in their place.
 """
@@ -23,7 +23,7 @@ _FAULTS = (
 
 @node_rule("workspace-in-branch", plugins=lambda op: op.workspace, faults=_FAULTS)
 def workspace_in_branch_rule(node: NodeView) -> Replacement | Refusal | None:
-    """plugins that ask for a workspace, in a branch of an If."""
+    """Rewrites plugins that need a workspace inside a branch of an If."""
     if "If" not in node.inside():
         return None
     op = by_name()[node.op_type]
@@ -45,7 +45,7 @@ def workspace_in_branch_rule(node: NodeView) -> Replacement | Refusal | None:
     opset=lambda node: by_name()[node.op_type].expansion_opset,
 )
 def without_kernel_rule(node: NodeView) -> Replacement | Refusal:
-    """operators without a kernel, which TensorRT computes by their expansion."""
+    """Expands operators without a kernel into standard operators."""
     op = by_name()[node.op_type]
     dtypes = {name: dtype for i, name in enumerate(node.inputs) if (dtype := node.dtype(i)) is not None}
     try:

@@ -1,4 +1,4 @@
-"""Rewrites operators that look at one element at a time."""
+"""Rewrites operators on single elements."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.pointwise.functions import (

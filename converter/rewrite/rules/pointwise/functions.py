@@ -1,4 +1,4 @@
-"""Replaces operators that TensorRT does not import or refuses by the function bodies with which ONNX defines them.
+"""Replaces operators that TensorRT lacks or refuses by the function bodies that define them in ONNX.
 
 The body is onnx's own, for the model's opset and, where it depends on them, the types of the node's inputs.
 
@@ -37,7 +37,7 @@ from trtsmith.importers.dtypes import FLOATS
 
 @node_rule("float-mod", "Mod")
 def float_mod_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Mod of floats with the divisor's sign."""
+    """Rewrites Mod of floats whose result has the divisor's sign."""
     dtype = node.dtype(0)
     if dtype not in FLOATS or node.attributes.get("fmod"):
         return None
@@ -67,7 +67,7 @@ _FAULTS = (
 
 @node_rule("constant-logic", "Or", "And", faults=_FAULTS)
 def constant_logic_rule(node: NodeView) -> Replacement | None:
-    """Or with a constant True, And with a constant False."""
+    """Folds Or with a constant True and And with a constant False."""
     deciding = node.op_type == "Or"
     for index in range(2):
         constant, rank = node.constant(index), node.rank(1 - index)
@@ -90,7 +90,9 @@ def _always(node: NodeView) -> bool:
 
 
 def _half(node: NodeView) -> bool:
-    """TensorRT-RTX 1.7.1 fails on Celu of halves: "the rank of operands should be the same"."""
+    """Whether the type is a 16-bit float, for which TensorRT-RTX 1.7.1 fails on Celu: "the rank of operands should be the
+    same".
+    """
     return node.dtype(0) in ("float16", "bfloat16")
 
 
@@ -107,7 +109,7 @@ _UNSUPPORTED_BY_LAYER = ("softcap", "softmax_precision", "qk_matmul_output_mode"
 
 
 def _attention(node: NodeView) -> bool:
-    """Whether TensorRT's attention layer does not take the node: it refuses what it has no kernel for.
+    """Whether TensorRT's attention layer refuses the node, as it does without a matching kernel.
 
     It ignores input 6 (nonpad_kv_seqlen) without a word, where it builds at all.
     """
@@ -156,7 +158,7 @@ _TAKEN: Mapping[str, Callable[[NodeView], bool]] = {
 
 @node_rule("functions", *_TAKEN)
 def functions_rule(node: NodeView) -> Replacement | Refusal | None:
-    """operators that ONNX defines by a function body become that body."""
+    """Replaces operators that ONNX defines by a function body by that body."""
     kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     if not _TAKEN[kind](node):
         return None
@@ -173,7 +175,7 @@ def functions_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _repaired(nodes: list[onnx.NodeProto], node: NodeView) -> list[onnx.NodeProto]:
-    """Operands of Range as scalars: AffineGrid's body gives vectors of one element, which only some runtimes take.
+    """Makes Range operands scalars: AffineGrid's body has one-element vectors, which only some runtimes take.
 
     It squeezes [N, 1, 3] without axes, too, in a branch: for one matrix, the batch would go as well.
     """

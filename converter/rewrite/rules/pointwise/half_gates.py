@@ -1,4 +1,4 @@
-"""Computes gates of float16 and bfloat16 in float32 between Casts, for TensorRT-RTX.
+"""Computes float16 and bfloat16 gates in float32 between Casts, for TensorRT-RTX.
 
 Gates are products of an image with one number for each of its channels, as squeeze-and-excitation has them. TensorRT-RTX
 1.6.1 makes one kernel of such a gate in 16 bits and the depthwise convolution before it. For dynamic shapes it has none, and
@@ -29,7 +29,7 @@ _SPATIAL = 2
 
 
 def _is_gate(factors: Sequence[tuple[Dim, ...] | None]) -> bool:
-    """Whether factors of these shapes are an image that is not of one pixel, of a dynamic shape, and a gate for it."""
+    """Whether these are the shapes of a gate and of a dynamic image of more than one pixel."""
     images = [dims for dims in factors if dims is not None and len(dims) > _SPATIAL]
     wide = [dims for dims in images if any(size != 1 for size in dims[_SPATIAL:])]
     return (
@@ -39,7 +39,7 @@ def _is_gate(factors: Sequence[tuple[Dim, ...] | None]) -> bool:
 
 @node_rule("half-gates", "Mul", faults=_FAULTS)
 def half_gates_rule(node: NodeView) -> Replacement | None:
-    """gates of channels in 16 bits, of dynamic shapes, in float32."""
+    """Computes 16-bit gates of channels in float32, for dynamic shapes."""
     dtype = node.dtype(0)
     if dtype not in ("float16", "bfloat16") or any(node.is_constant(i) for i in range(2)):
         return None

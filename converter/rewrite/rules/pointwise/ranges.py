@@ -1,4 +1,4 @@
-"""Rewrites Range: scalars for vectors of one element, float32 for float16 and bfloat16.
+"""Rewrites Range: scalars instead of one-element vectors, float32 instead of float16 and bfloat16.
 
 ONNX wants scalars, and onnxruntime refuses a vector on loading, if its rank is known by then. It is not where an If makes
 the value, and onnxruntime's kernel takes a vector of one element; once the If is resolved, the rank is known.
@@ -19,7 +19,7 @@ from trtsmith.converter.rewrite.freeze import FLOAT_TYPES, SIZE_OPERATORS
 
 @node_rule("scalar-range", "Range")
 def scalar_range_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Range whose ends are vectors of one element gets scalars."""
+    """Gives Range scalars where its ends are one-element vectors."""
     shapes = [node.shape(index) for index in range(3)]
     if node.target.is_rtx and (fed := _fed_float(node)):
         return Refusal(
@@ -42,7 +42,7 @@ def scalar_range_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _fed_float(node: NodeView) -> str:
-    """The input of the model, of floats, from which an end is computed; "" if there is none."""
+    """The float input of the model from which an end is computed; "" if there is none."""
     names, seen = [] if any(node.inside()) else [*node.inputs], set[str]()
     for name in names:  # it grows
         if name in seen:
@@ -60,7 +60,7 @@ def _fed_float(node: NodeView) -> str:
 
 @node_rule("half-range", "Range")
 def half_range_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Range of float16 and bfloat16 in float32."""
+    """Computes Range of float16 and bfloat16 in float32."""
     dtype = node.dtype(0)
     if dtype not in ("float16", "bfloat16"):
         return None

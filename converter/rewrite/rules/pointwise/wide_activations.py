@@ -1,4 +1,4 @@
-"""Computes HardSwish and Mish of bfloat16 in float32: TensorRT-RTX 1.7.1 has them for float32 and float16 only.
+"""Computes bfloat16 HardSwish and Mish in float32; TensorRT-RTX 1.7.1 has them for float32 and float16 only.
 
 The result is rounded once, which is at least as near as a computation in bfloat16.
 """
@@ -11,7 +11,7 @@ from trtsmith.converter.rewrite.engine.writer import Writer
 
 @node_rule("wide-activations", "HardSwish", "Mish")
 def wide_activations_rule(node: NodeView) -> Replacement | Refusal | None:
-    """activations of bfloat16 that TensorRT has in float32."""
+    """Computes bfloat16 activations in float32 where TensorRT has no bfloat16 form."""
     if node.dtype(0) != "bfloat16":
         return None
     w = Writer(node)

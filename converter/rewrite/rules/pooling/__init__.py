@@ -1,4 +1,4 @@
-"""Rewrites pooling, and what looks at windows as pooling does."""
+"""Rewrites pooling and other operators on windows."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.pooling.lrn import lrn_rule

@@ -1,4 +1,4 @@
-"""Rewrites LRN with an even or large window, or of another rank than 4 and 5, as sums over slices of the channels."""
+"""Rewrites LRN with an even or large window, or of a rank other than 4 and 5, as sums over slices of the channels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NATIVE_SIZES = range(1, 16, 2)
 
 @node_rule("lrn", "LRN")
 def lrn_rule(node: NodeView) -> Replacement | Refusal | None:
-    """LRN with windows that TensorRT has not."""
+    """Rewrites LRN with windows that TensorRT lacks."""
     size = int(node.attributes["size"])
     if size in _NATIVE_SIZES and (node.rank(0) or 4) >= 4:
         return None

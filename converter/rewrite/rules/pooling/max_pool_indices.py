@@ -1,4 +1,4 @@
-"""Computes the second output of MaxPool, the place of each maximum; TensorRT gives the maxima only.
+"""Computes the second output of MaxPool, the index of each maximum, which TensorRT does not give.
 
 The maximum and its index go together through the taps of one axis after the other, last axis first. A later
 tap wins only if it is greater, so that of equal values the first one in row-major order stays, as ONNX runtimes have it.
@@ -20,7 +20,7 @@ from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clippe
 
 @node_rule("max-pool-indices", "MaxPool")
 def max_pool_indices_rule(node: NodeView) -> Replacement | Refusal | None:
-    """MaxPool's indices are taken through slices along with the maxima."""
+    """Computes MaxPool's indices from slices, along with the maxima."""
     if not node.output(1):
         return None
     if not node.used(1):  # named, and nobody reads it: TensorRT refuses the name
@@ -54,7 +54,7 @@ def max_pool_indices_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _places(w: Writer, wins: Sequence[Window], column_major: bool) -> Value:
-    """Number of each element within its channel, int64[1, 1, spatial...], padded as the input is."""
+    """The index of each element within its channel, int64[1, 1, spatial...], padded like the input."""
     rank = len(wins) + 2
     shape = w.node.shape(0) or ()
     if None not in shape:
@@ -78,7 +78,7 @@ def _places(w: Writer, wins: Sequence[Window], column_major: bool) -> Value:
 
 
 def _first_of_channels(w: Writer, rank: int) -> Value:
-    """Index of the first element of each channel, int64[N, C, 1...]."""
+    """The index of each channel's first element, int64[N, C, 1...]."""
     shape = w.node.shape(0) or ()
     if None not in shape:
         sizes = [int(size or 0) for size in shape]

@@ -1,4 +1,4 @@
-"""Rewrites MaxUnpool, which TensorRT does not import, as a scatter of the values into zeros.
+"""Rewrites MaxUnpool, which TensorRT does not import, as a scatter into zeros.
 
 In which tensor the indices count is open where output_shape is not the size that kernel, strides and pads imply: for
 onnx.reference and ONNX's test it is the implied one, padded at the ends afterwards; for onnxruntime it is the output.
@@ -19,7 +19,7 @@ _OPEN = (
 
 @node_rule("max-unpool", "MaxUnpool")
 def max_unpool_rule(node: NodeView) -> Replacement | Refusal | None:
-    """MaxUnpool becomes a scatter into zeros."""
+    """Rewrites MaxUnpool as a scatter into zeros."""
     kernel = node.attributes.get("kernel_shape")
     if not kernel:
         return Refusal("no kernel_shape", "a kernel_shape", "correct the node where the model is exported")
@@ -55,7 +55,7 @@ def max_unpool_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _implied(w: Writer, node: NodeView, count: int) -> list[Value]:
-    """The output's sizes by the attributes: (size - 1) * stride + kernel - pads."""
+    """The output sizes that the attributes imply: (size - 1) * stride + kernel - pads."""
     kernel = node.attributes["kernel_shape"]
     strides = node.attributes.get("strides") or [1] * count
     pads = node.attributes.get("pads") or [0] * (2 * count)

@@ -1,4 +1,4 @@
-"""Rewrites MaxPool, AveragePool and LpPool where TensorRT refuses them: dilated, of integers, of another norm, of 1-D.
+"""Rewrites MaxPool, AveragePool and LpPool where TensorRT refuses them: dilations, integers, other norms, 1-D.
 
 Each becomes strided slices that are combined (pool_windows.py), for sizes that are known or not.
 
@@ -23,7 +23,7 @@ from trtsmith.converter.rewrite.target import Fault
 def _counts(
     w: Writer, given: Value, wins: Sequence[Window], rank: int, dtype: str, include_pad: bool
 ) -> Value:
-    """How many elements each window averages, of a shape that broadcasts to the result; float.
+    """The number of elements that each window averages; float, broadcastable to the result.
 
     With include_pad the padding counts, but not what only ceil_mode looks into.
     """
@@ -44,7 +44,7 @@ def _counts(
 
 
 def _counts_along(w: Writer, given: Value, win: Window, rank: int, dtype: str, include_pad: bool) -> Value:
-    """The same along one axis: the pooling of ones."""
+    """The counts along one axis, as a pooling of ones."""
     flat = Window(0, win.size, win.kernel, win.stride, win.dilation, win.begin, win.end, win.extra, win.lower)
     if win.size is not None and win.begin is not None and win.end is not None:
         length = win.size + win.begin + win.end + win.extra
@@ -85,12 +85,12 @@ def _dilated(node: NodeView) -> bool:
 
 
 def _volumetric(node: NodeView) -> bool:
-    """More than three spatial axes, which TensorRT does not pool over."""
+    """Whether the node pools over more than three spatial axes, which TensorRT does not."""
     return len(node.attributes.get("kernel_shape") or ()) > 3
 
 
 def _overrunning(node: NodeView) -> tuple[Window, ...]:
-    """The windows, if ceil_mode adds some that ONNX drops and TensorRT keeps, or may for a size of run time; else ()."""
+    """The windows if ceil_mode adds, or may add, some that ONNX drops and TensorRT keeps; else ()."""
     if not node.attributes.get("ceil_mode") or not any(map(node.has, _CEIL_MODE)):
         return ()
     wins = windows(node)
@@ -98,7 +98,7 @@ def _overrunning(node: NodeView) -> tuple[Window, ...]:
 
 
 def _fits(node: NodeView) -> bool:
-    """Whether TensorRT's layer gives the windows that ONNX has, if need be with another padding at the end."""
+    """Whether TensorRT's layer gives ONNX's windows, perhaps with another padding at the end."""
     wins = _overrunning(node)
     if any(win.exact_end is None for win in wins):
         return False
@@ -108,7 +108,7 @@ def _fits(node: NodeView) -> bool:
 
 
 def _miscounted(node: NodeView) -> bool:
-    """Whether an average that counts padding looks beyond it, or may at a size of run time."""
+    """Whether an average that counts padding reaches beyond it, or may for sizes known at run time."""
     if not (node.attributes.get("count_include_pad") and node.attributes.get("ceil_mode")):
         return False
     wins = windows(node)
@@ -117,7 +117,7 @@ def _miscounted(node: NodeView) -> bool:
 
 
 def _without_ceil(node: NodeView) -> Replacement | None:
-    """The same pooling with the padding at the end that its windows need, where TensorRT has too many of them."""
+    """The same pooling without ceil_mode, padded to ONNX's windows; None if TensorRT has no window too many."""
     wins = _overrunning(node)
     if not wins:
         return None
@@ -176,7 +176,7 @@ def _lp(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _summed(node: NodeView, what: str) -> Replacement | Refusal:
-    """Sums in float32, as runtimes have them for narrower types."""
+    """Sums the windows, in float32 for narrower types as runtimes do."""
     dtype, rank = node.known_dtype(0), node.known_rank(0)
     wins = unrefused(windows(node))
     w = Writer(node)
@@ -216,5 +216,5 @@ def _root(w: Writer, data: Value, p: float, dtype: str) -> Value:
 
 @node_rule("pooling", "AveragePool", "LpPool", "MaxPool", partly=_CEIL_MODE)
 def pooling_rule(node: NodeView) -> Replacement | Refusal | None:
-    """dilated pooling, and LpPool of any p, become strided slices that are combined."""
+    """Rewrites dilated pooling, and LpPool of any p, as combined strided slices."""
     return {"MaxPool": _max, "AveragePool": _average, "LpPool": _lp}[node.op_type](node)

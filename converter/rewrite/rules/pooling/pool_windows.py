@@ -19,7 +19,7 @@ from trtsmith.importers.builder import TO_END
 
 @dataclass(frozen=True)
 class Window:
-    """One axis of a pooling.
+    """The windows of a pooling along one axis.
 
     size:   of the input along the axis, None if it is known only at run time.
     begin, end: padding; None where auto_pad = SAME_* makes it depend on an unknown size.
@@ -38,7 +38,7 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """Distance from a window's first tap to its last."""
+        """The distance from a window's first tap to its last."""
         return (self.kernel - 1) * self.dilation
 
     @property
@@ -47,12 +47,12 @@ class Window:
 
     @property
     def may_overrun(self) -> bool:
-        """Whether ceil_mode may add a window that begins beyond the input and its padding at the beginning, at some size."""
+        """Whether for some input size ceil_mode adds a window that begins beyond the input and its leading padding."""
         return self.end is not None and self.extra > 0 and self.end + self.extra - 1 >= self.reach
 
     @property
     def overruns(self) -> bool:
-        """Whether ceil_mode adds such a window, or may as the size is not known."""
+        """Whether ceil_mode adds such a window for this size; also True if the size is unknown and it may."""
         if not self.may_overrun or self.size is None or self.begin is None or self.end is None:
             return self.may_overrun
         length = self.size + self.begin + self.end + self.extra
@@ -60,7 +60,7 @@ class Window:
 
     @property
     def exact_end(self) -> int | None:
-        """The least padding at the end with which all windows fit without ceil_mode; None if a size is not known."""
+        """The least trailing padding with which all windows fit without ceil_mode; None for an unknown size."""
         if self.size is None or self.begin is None or self.end is None:
             return None
         length = self.size + self.begin + self.end + self.extra
@@ -69,7 +69,7 @@ class Window:
 
 
 def windows(node: NodeView) -> tuple[Window, ...] | Refusal:
-    """The windows that the attributes of a pooling describe."""
+    """The windows that a pooling's attributes describe, by axis."""
     kernel = [int(k) for k in node.attributes.get("kernel_shape") or ()]
     count = len(kernel)
     dims = node.shape(0) or (None,) * (count + 2)
@@ -116,7 +116,9 @@ def windows(node: NodeView) -> tuple[Window, ...] | Refusal:
 
 
 def _same(size: int | None, reach: int, stride: int, lower: bool) -> tuple[int | None, int | None]:
-    """Paddings for ceil(size / stride) windows; the odd one at the end, or at the beginning for `lower`."""
+    """Leading and trailing padding for ceil(size / stride) windows; an odd element goes to the end, or to the beginning for
+    `lower`.
+    """
     if stride == 1:
         total = reach
     elif size is None:
@@ -130,7 +132,7 @@ def _same(size: int | None, reach: int, stride: int, lower: bool) -> tuple[int |
 def padded(
     w: Writer, data: Value, wins: Sequence[Window], rank: int, value: float = 0.0, dtype: str = ""
 ) -> Value:
-    """The input with all of its padding, that of ceil_mode too."""
+    """The input with all of its padding, including that for ceil_mode."""
     begins = {win.axis: win.begin for win in wins}
     ends = {win.axis: None if win.end is None else win.end + win.extra for win in wins}
     if all(win.fixed_pads for win in wins):
@@ -145,7 +147,7 @@ def padded(
 
 
 def _computed_pads(w: Writer, data: Value, win: Window) -> tuple[Value, Value]:
-    """The paddings of auto_pad = SAME_* for a size of run time, as `_same` has them."""
+    """The padding of auto_pad = SAME_* for sizes known at run time, as in `_same`."""
     size, one, stride = w.size(data, win.axis), [1], [win.stride]
     last = w.Div(w.Sub(size, one), stride)  # ceil(size / stride) - 1
     need = w.Add(w.Mul(last, stride), [win.reach + 1])
@@ -158,7 +160,7 @@ def _computed_pads(w: Writer, data: Value, win: Window) -> tuple[Value, Value]:
 
 
 def taps(w: Writer, data: Value, win: Window) -> list[Value]:
-    """The kernel's positions along the axis, each for all windows, of padded data."""
+    """For each kernel position, the elements that all windows read there. data: padded."""
     if win.kernel == 1 and win.stride == 1:
         return [data]
     w.expect(f"a window of {win.kernel:,}", nodes=4 * win.kernel)
@@ -179,7 +181,7 @@ def taps(w: Writer, data: Value, win: Window) -> list[Value]:
 
 
 def pooled(w: Writer, data: Value, wins: Sequence[Window], combine: Callable[[list[Value]], Value]) -> Value:
-    """`combine` over the taps of each axis in turn, the last axis first."""
+    """Applies `combine` to the taps of each axis in turn, the last axis first."""
     for win in reversed(wins):
         parts = taps(w, data, win)
         data = combine(parts) if len(parts) > 1 else parts[0]
@@ -187,7 +189,7 @@ def pooled(w: Writer, data: Value, wins: Sequence[Window], combine: Callable[[li
 
 
 def clipped(w: Writer, data: Value, given: Value, wins: Sequence[Window]) -> Value:
-    """The windows without those of ceil_mode that would begin beyond the input and its padding at the beginning.
+    """Drops the windows that ceil_mode adds beyond the input and its leading padding.
 
     data: the result along all axes; given: the operator's input.
     """

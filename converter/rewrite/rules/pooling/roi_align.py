@@ -1,4 +1,4 @@
-"""Rewrites RoiAlign, whose plugin TensorRT-RTX lacks, to ours. TensorRT itself imports it.
+"""Rewrites RoiAlign to our plugin for TensorRT-RTX, which lacks TensorRT's own.
 
 In mode "max" ONNX takes the largest of the weighted corners, not the largest interpolated sample.
 
@@ -20,7 +20,7 @@ PLUGIN = next(op for op in OPS if op.chain == NAME)
 
 @node_rule(NAME, "RoiAlign", flavour="tensorrt_rtx", opset=11)
 def roi_align_rule(node: NodeView) -> Replacement | Refusal | None:
-    """RoiAlign by a plugin."""
+    """Rewrites RoiAlign as a plugin."""
     samples = int(node.attributes["sampling_ratio"])
     if samples > MOST_SAMPLES:
         shown, wanted = f"sampling_ratio = {samples}", f"at most {MOST_SAMPLES}"

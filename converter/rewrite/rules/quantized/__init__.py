@@ -1,4 +1,4 @@
-"""Rewrites quantized operators: TensorRT's own int8 where it is exact, else exact arithmetic."""
+"""Rewrites quantized operators to TensorRT's own int8 where it is exact, else to exact arithmetic."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.quantized.convolutions import conv_integer_rule, qlinear_conv_rule

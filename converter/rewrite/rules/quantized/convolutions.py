@@ -22,7 +22,7 @@ _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "stride
 
 @node_rule("conv-integer", "ConvInteger")
 def conv_integer_rule(node: NodeView) -> Replacement | Refusal | None:
-    """ConvInteger becomes float32 convolutions that are exact."""
+    """Rewrites ConvInteger as exact float32 convolutions."""
     w = Writer(node)
     total = unrefused(_integer_conv(w, 0, 1, 2, 3))
     return Replacement(w.finish(total.as_int32(w)), "integer products, exact in float32")
@@ -30,7 +30,7 @@ def conv_integer_rule(node: NodeView) -> Replacement | Refusal | None:
 
 @node_rule("qlinear-conv", "QLinearConv", "com.microsoft::QLinearConv")
 def qlinear_conv_rule(node: NodeView) -> Replacement | Refusal | None:
-    """QLinearConv becomes an exact convolution, its bias and its rounding."""
+    """Rewrites QLinearConv as an exact convolution, its bias and its rounding."""
     if node.attributes.get("channels_last"):
         return _channels_first(node)
     w = Writer(node)
@@ -48,7 +48,7 @@ def qlinear_conv_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _channels_first(node: NodeView) -> Replacement | Refusal:
-    """onnxruntime's layout for CPUs: only the data is channels last, never the weights."""
+    """Rewrites onnxruntime's channels-last data layout for CPUs; the weights are never channels last."""
     rank = node.rank(3)
     if rank is None:
         return Refusal("the rank of the weights is not known", "weights of known rank", "make them constants")
@@ -60,7 +60,7 @@ def _channels_first(node: NodeView) -> Replacement | Refusal:
 
 
 def _by_channel(w: Writer, index: int, rank: int) -> Value:
-    """A vector over the output channels, made to broadcast; anything else as it is."""
+    """Reshapes a vector over output channels to broadcast; returns other values unchanged."""
     if not w.node.rank(index) or w.node.shape(index) == (1,):
         return w.x[index]
     return w.unsqueeze(w.x[index], list(range(1, rank - 1)))

@@ -1,5 +1,4 @@
-"""Rewrites DequantizeLinear that TensorRT refuses: uint8 around 128 as int8, weights without their zero points, constants
-computed, else float32 arithmetic.
+"""Rewrites DequantizeLinear that TensorRT refuses, around zero in int8 or int4, as a constant, or as float32 arithmetic.
 
 https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html: (x - x_zero_point) * x_scale, here in float32 and rounded
 once to the type of the output. A uint8 value u of zero point 128 is the int8 value u - 128 of zero point 0, and both
@@ -20,7 +19,7 @@ from trtsmith.importers.dtypes import dtype_name, numpy_dtype
 
 
 def _kept(node: NodeView, grain: Granularity) -> Replacement | None:
-    """Weights that become int4 or int8 once their zero points are taken away: smaller than float32, and fused."""
+    """The node with int4 or int8 weights without zero points, which stay small and fuse; None if the weights do not fit."""
     array, scale, dtype = node.constant(0), node.constant(1), node.dtype(0) or ""
     if node.dtype(1) not in ("float32", "float16", "bfloat16"):
         return None
@@ -47,14 +46,14 @@ def _kept(node: NodeView, grain: Granularity) -> Replacement | None:
 
 
 def _steps(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
-    """Constants less their zero points."""
+    """Constants minus their zero points."""
     zeros = node.constant(2)
     steps = array.astype(np.int32)
     return steps if zeros is None else steps - grain.shaped(zeros.astype(np.int32))
 
 
 def _output_type(node: NodeView) -> str:
-    """Element type of the result."""
+    """The element type of the result."""
     number = int(node.attributes.get("output_dtype") or 0)
     return dtype_name(number) if number else node.dtype(1) or "float32"
 
@@ -73,7 +72,7 @@ def _computed(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarr
 
 @node_rule("dequantize", "DequantizeLinear", "com.microsoft::DequantizeLinear")
 def dequantize_linear_rule(node: NodeView) -> Replacement | Refusal | None:
-    """DequantizeLinear with types or zero points that TensorRT lacks becomes a constant, int8 or float32 arithmetic."""
+    """Rewrites DequantizeLinear of unsupported types or zero points as a constant, as int8 or as float32 arithmetic."""
     given = node.dtype(0) or node.dtype(2)
     grain = granularity(node)
     if isinstance(grain, Refusal):
@@ -90,7 +89,7 @@ def dequantize_linear_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _signed_pair(node: NodeView) -> Replacement | None:
-    """A QuantizeLinear to uint8 around 128 and this node after it, as the same pair in int8."""
+    """Rewrites a QuantizeLinear to uint8 around 128 and this node after it as the same pair in int8."""
     maker = node.maker(0)
     if (
         maker is None

@@ -20,7 +20,7 @@ _TIES = (
 
 @node_rule("dynamic-quantize", "DynamicQuantizeLinear")
 def dynamic_quantize_linear_rule(node: NodeView) -> Replacement | None:
-    """DynamicQuantizeLinear becomes float32 arithmetic."""
+    """Rewrites DynamicQuantizeLinear as float32 arithmetic."""
     w = Writer(node)
     smallest, largest = (w.reduce(op_type, w.x[0], None, False) for op_type in ("ReduceMin", "ReduceMax"))
     low, high = w.Min(smallest, 0.0), w.Max(largest, 0.0)

@@ -1,4 +1,4 @@
-"""Lists the element types that quantization writes, with their ranges."""
+"""Lists the element types of quantization, with their ranges."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOW_FLOATS = frozenset(
 
 
 def quantized_type(node: NodeView) -> str | None:
-    """What a QuantizeLinear gives: the zero point's type, else `output_dtype`, else uint8. None if it is not known."""
+    """The output type of a QuantizeLinear: the zero point's type, else `output_dtype`, else uint8. None if unknown."""
     if node.input(2):
         return node.dtype(2)
     number = node.attributes.get("output_dtype") or TensorProto.UINT8

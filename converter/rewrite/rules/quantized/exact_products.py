@@ -1,4 +1,4 @@
-"""Multiplies integers exactly by floating-point hardware.
+"""Multiplies integers exactly on floating-point hardware.
 
 float32 has all integers up to 2^24. A sum of products is exact, whatever the order of its terms, if the magnitudes of
 the terms add up to no more. So a reduction is cut into parts that are that short, and the parts are added in int32. For
@@ -28,7 +28,7 @@ Slice = tuple[int, int]
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum of products among the lines: float32 with |sum| <= bound <= 2^24, or int32, for which bound is None.
+    """A sum of products: float32 with |sum| <= bound <= 2^24, or int32 with bound None.
 
     numerics: a sentence for Replacement, if it is exact under a condition only.
     """
@@ -64,7 +64,7 @@ class ProductSlicing:
 
 
 def exact_sum(w: Writer, a: Operand, b: Operand, reduction: ProductSlicing) -> Sum | None:
-    """a times b; None if no cutting makes it exact."""
+    """The exact product of a and b; None if no slicing makes it exact."""
     parts = _parts(a, b, reduction)
     if parts is not None and len(parts) <= MOST_PARTS:
         return _added(w, [(1, a, b, parts)], reduction, a, b)
@@ -84,7 +84,7 @@ def exact_sum(w: Writer, a: Operand, b: Operand, reduction: ProductSlicing) -> S
 
 
 def _parts(a: Operand, b: Operand, reduction: ProductSlicing) -> list[Slice] | None:
-    """Cuts of the reduction that are exact; None if a single unit is too long."""
+    """Slices of the reduction with exact sums; None if a single unit is too large."""
     if reduction.length is None:
         return [(0, 0)] if a.bound * b.bound <= 256 else None  # of halves, exact up to 2^16 terms
     if b.array is None:
@@ -111,7 +111,7 @@ def _most(sums: np.ndarray) -> int:
 
 
 def _longest(sums: np.ndarray, start: int) -> int:
-    """Where a part ends that begins at `start` and is exact, the whole rest being none."""
+    """The end of the longest exact slice that begins at `start`, if the whole rest is not exact."""
     low, high = start + 1, sums.shape[1] - 1  # a single unit is exact
     done = np.zeros(sums.shape[0], np.int64)  # of start to low
     done += sums[:, start]
@@ -126,14 +126,14 @@ def _longest(sums: np.ndarray, start: int) -> int:
 
 
 def _bound(a: Operand, b: Operand, reduction: ProductSlicing) -> int:
-    """What the magnitudes of all products add up to at most."""
+    """An upper bound of the summed magnitudes of all products."""
     if b.array is None:
         return a.bound * b.bound * reduction.terms * (reduction.length or 2**16)
     return int(reduction.magnitudes(np.abs(b.array)).sum(1).max(initial=0)) * a.bound
 
 
 def _halves(w: Writer, x: Operand) -> tuple[Operand, Operand]:
-    """low and high of x = 16 * high + low, 0 <= low < 16."""
+    """low and high with x = 16 * high + low and 0 <= low < 16."""
     high_bound = x.bound // 16 + 1
     if x.array is not None:
         return Operand(None, 15, x.array & 15), Operand(None, high_bound, x.array >> 4)

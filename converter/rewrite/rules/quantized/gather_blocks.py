@@ -1,4 +1,4 @@
-"""Rewrites onnxruntime's GatherBlockQuantized: a table of 2, 4 or 8 bits in blocks, dequantized, then Gather.
+"""Rewrites onnxruntime's GatherBlockQuantized: dequantizes a table of 2, 4 or 8 bits in blocks, then gathers from it.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized: uint8 data is
 packed along the last axis, and its zero point is 2^(bits - 1) where none is given; that of the 4-bit types is zero.
@@ -18,7 +18,7 @@ _NUMERICS = "an index outside of the table gives one of its entries, where onnxr
 
 @node_rule("gather-blocks", "com.microsoft::GatherBlockQuantized")
 def gather_block_quantized_rule(node: NodeView) -> Replacement | Refusal | None:
-    """GatherBlockQuantized becomes Gather of a dequantized table."""
+    """Rewrites GatherBlockQuantized as Gather from a dequantized table."""
     table, scale, zeros = node.constant(0), node.constant(2), node.constant(3)
     dtype = node.dtype(0)
     if (

@@ -1,4 +1,4 @@
-"""Reads how a scale and its zero point lie on the data: one for all, for each index of an axis, or for each block.
+"""Reads the granularity of a scale and its zero point: per tensor, per axis or per block.
 
 https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html: a scalar (or one element) is for the whole tensor; a vector is
 for `axis`; a scale of the data's rank is for blocks of `block_size` along `axis`, the last of which may be shorter.
@@ -16,7 +16,7 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 @dataclass(frozen=True)
 class Granularity:
-    """`rank` and `size`, of the data and of its `axis`, are None where they are not known and not needed."""
+    """The granularity of a scale. `rank` and `size` (along `axis`) of the data are None if unknown and not needed."""
 
     kind: str  # "tensor", "axis" or "block"
     rank: int | None = None
@@ -26,11 +26,11 @@ class Granularity:
 
     @property
     def divides(self) -> bool:
-        """Whether the blocks are whole ones. TensorRT takes the size of blocks from the shapes, so they have to be."""
+        """Whether all blocks are whole, as TensorRT requires, since it derives the block size from the shapes."""
         return self.kind != "block" or (self.size is not None and self.size % self.block == 0)
 
     def shaped(self, array: np.ndarray) -> np.ndarray:
-        """A constant scale or zero point, made to broadcast against the data."""
+        """Reshapes a constant scale or zero point to broadcast against the data."""
         if self.kind == "tensor":
             return array.reshape(())
         if self.kind == "axis":
@@ -69,7 +69,7 @@ def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | 
 
 
 def spread(w: Writer, grain: Granularity, index: int, to: str = "float32") -> Value:
-    """Input `index` of the node, a scale or zero point, in type `to` and made to broadcast against the data, input 0."""
+    """Input `index`, a scale or zero point, cast to `to` and shaped to broadcast against the data, input 0."""
     node = w.node
     if grain.kind == "tensor" and node.dtype(index) == to and node.rank(index) == 0:
         return w.x[index]
@@ -91,7 +91,7 @@ def spread(w: Writer, grain: Granularity, index: int, to: str = "float32") -> Va
 
 
 def _block_of_each(w: Writer, grain: Granularity) -> Value:
-    """The number of the block of each index of the axis."""
+    """The block number of each index along the axis."""
     if grain.size is not None:
         return w.constant(w.numbers(grain.size) // grain.block)
     length = w.Gather(w.Shape(w.x[0]), grain.axis)

@@ -20,7 +20,7 @@ from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
 
 
 def integer_matmul(w: Writer, a: int, b: int, a_zero: int, b_zero: int) -> Sum | Refusal:
-    """(A - a_zero) @ (B - b_zero), from the node's inputs of these numbers.
+    """(A - a_zero) @ (B - b_zero), for the inputs with these numbers.
 
     A vector as A's zero point is for its rows, as B's for its columns; others broadcast.
     """
@@ -63,7 +63,7 @@ def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> ProductSlicing:
 
 @node_rule("matmul-integer-to-float", "com.microsoft::MatMulIntegerToFloat")
 def matmul_to_float_rule(node: NodeView) -> Replacement | Refusal | None:
-    """MatMulIntegerToFloat becomes an exact product and its scale."""
+    """Rewrites MatMulIntegerToFloat as an exact product and its scale."""
     w = Writer(node)
     total = unrefused(integer_matmul(w, 0, 1, 4, 5))
     dtype = node.dtype(2) or "float32"
@@ -82,7 +82,7 @@ def matmul_to_float_rule(node: NodeView) -> Replacement | Refusal | None:
 
 @node_rule("dynamic-quantize-matmul", "com.microsoft::DynamicQuantizeMatMul")
 def dynamic_quantize_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
-    """DynamicQuantizeMatMul becomes DynamicQuantizeLinear and MatMulIntegerToFloat."""
+    """Rewrites DynamicQuantizeMatMul as DynamicQuantizeLinear and MatMulIntegerToFloat."""
     if node.opset < 11:
         return Refusal(
             "DynamicQuantizeLinear is of opset 11", "opset 11 or later", "export the model with opset 11"
@@ -96,7 +96,7 @@ def dynamic_quantize_matmul_rule(node: NodeView) -> Replacement | Refusal | None
 
 @node_rule("matmul-integer", "MatMulInteger")
 def matmul_integer_rule(node: NodeView) -> Replacement | Refusal | None:
-    """products of 8-bit matrices become float32 products that are exact."""
+    """Rewrites products of 8-bit matrices as exact float32 products."""
     w = Writer(node)
     result = unrefused(integer_matmul(w, 0, 1, 2, 3))
     return Replacement(

@@ -1,4 +1,4 @@
-"""Rewrites onnxruntime's MatMulNBits: weights of 2, 4 or 8 bits in blocks, dequantized, then a MatMul.
+"""Rewrites onnxruntime's MatMulNBits: dequantizes weights of 2, 4 or 8 bits in blocks, then multiplies.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits: B is [N, blocks of
 K, bytes], the first number in a byte's lowest bits; zero points are packed in the same way, or floats; 2^(bits - 1) if
@@ -17,7 +17,7 @@ from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 
 @node_rule("matmul-nbits", "com.microsoft::MatMulNBits")
 def matmul_nbits_rule(node: NodeView) -> Replacement | Refusal | None:
-    """MatMulNBits becomes MatMul with weights in int4 or int8, or dequantized."""
+    """Rewrites MatMulNBits as MatMul with weights in int4 or int8, or dequantized."""
     bits = int(node.attributes.get("bits", 4))
     if bits not in (2, 4, 8):
         return Refusal(f"it has weights of {bits} bits", "2, 4 or 8", "quantize the model to 4 bits")
@@ -45,7 +45,7 @@ def matmul_nbits_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _unfit(node: NodeView, packed: np.ndarray, scales: np.ndarray, bits: int) -> Refusal | None:
-    """A refusal of constants that do not hold what K, N and block_size say of them."""
+    """Refuses constants whose sizes contradict K, N and block_size."""
     rows, columns, block = (int(node.attributes[name]) for name in ("K", "N", "block_size"))
     said = f"K = {rows}, N = {columns}, block_size = {block}"
     if min(rows, columns, block) <= 0:
@@ -76,7 +76,7 @@ def _unfit(node: NodeView, packed: np.ndarray, scales: np.ndarray, bits: int) ->
 
 
 def _weights(w: Writer, packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[Value, str]:
-    """The weights [K, N] in the scales' type, and what they are."""
+    """The weights [K, N] in the scales' type, and a description of them."""
     node = w.node
     rows, columns = int(node.attributes["K"]), int(node.attributes["N"])
     block = int(node.attributes["block_size"])
@@ -98,7 +98,7 @@ def _weights(w: Writer, packed: np.ndarray, scales: np.ndarray, bits: int) -> tu
 
 
 def _zero_points(node: NodeView, columns: int, blocks: int, bits: int) -> np.ndarray:
-    """[blocks, N], int32 or float."""
+    """The zero points [blocks, N], int32 or float."""
     zeros = node.constant(3)
     if zeros is None:
         return np.full((blocks, columns), 2 ** (bits - 1), np.int32)

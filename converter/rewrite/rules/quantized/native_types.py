@@ -1,4 +1,4 @@
-"""Recognises QuantizeLinear and DequantizeLinear nodes that TensorRT computes as ONNX says, so that they stay.
+"""Recognises QuantizeLinear and DequantizeLinear nodes that TensorRT computes exactly as ONNX does.
 
 TensorRT-RTX 1.7.1 wants zero points of zero (not computed), positive scales (but for what is dequantized from int4),
 whole blocks, an even number of 4-bit values; and where a scale for each index of an axis is computed, a fixed length of
@@ -16,12 +16,12 @@ _FLOATS = ("float32", "float16", "bfloat16")
 
 
 def may_be_native(node: NodeView, quantized: str | None) -> bool:
-    """Whether TensorRT may take the node, where it is not known how the scale lies on the data."""
+    """Whether TensorRT may take the node, as long as the scale's granularity is unknown."""
     return is_native(node, quantized, Granularity("tensor"))
 
 
 def is_native(node: NodeView, quantized: str | None, grain: Granularity) -> bool:
-    """`quantized`: the type of the quantized side."""
+    """Whether TensorRT computes the node as ONNX does. `quantized`: the type of the quantized side."""
     if quantized not in ("int8", "int4", "float8_e4m3fn", "float4_e2m1fn"):
         return False
     if node.input(2) and (node.folded(2) or not all_equal(node.constant(2), 0)):

@@ -1,4 +1,4 @@
-"""Writes the operands of integer products: quantized values less their zero points, as float32, with what bounds them."""
+"""Writes the operands of integer products: quantized values minus their zero points, as float32 with a bound."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shaped = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Operand:
-    """Whole numbers in float32.
+    """Integers in float32, with a bound.
 
     value: None for a constant operand, which is not written yet.
     bound: largest magnitude.
@@ -29,7 +29,7 @@ class Operand:
     array: np.ndarray | None = None
 
     def written(self, w: Writer) -> Value:
-        """The value, which is written if it is constant."""
+        """The value; writes it now if it is constant."""
         if self.value is not None:
             return self.value
         assert self.array is not None
@@ -43,7 +43,7 @@ def operand(
     axes: Sequence[int] = (),
     shaped: Shaped = lambda zeros: zeros,
 ) -> Operand:
-    """Input `data` less input `zero_point`, which broadcasts after Unsqueeze by `axes`, as an array by `shaped`.
+    """Input `data` minus input `zero_point`, which broadcasts after Unsqueeze by `axes`; `shaped` does the same to an array.
 
     Differences of 8-bit numbers have 9 bits: float32 has them, and so has TF32, whose 11 bits TensorRT may multiply.
     """
@@ -72,12 +72,12 @@ def operand(
 
 
 def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:
-    """The element type of input `data`, or of its zero point, which has the same, where that of the data is not known."""
+    """The element type of input `data`, or else of its zero point, which has the same type."""
     return node.dtype(data) or node.dtype(zero_point)
 
 
 def require_8_bits(node: NodeView, *pairs: tuple[int, int]) -> None:
-    """Raises RefusedError unless each of the inputs (data, zero point) is int8 or uint8."""
+    """Raises RefusedError unless all these inputs (data, zero point) are int8 or uint8."""
     for data, zero in pairs:
         dtype = narrow_type(node, data, zero) or node.known_dtype(data)
         if dtype not in ("int8", "uint8"):

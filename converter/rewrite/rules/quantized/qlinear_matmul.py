@@ -1,4 +1,4 @@
-"""Rewrites QLinearMatMul as an exact integer product and one multiplication, as onnxruntime does.
+"""Rewrites QLinearMatMul as an exact integer product and one multiplication, as in onnxruntime.
 
 https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html and
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md: the steps are
@@ -30,7 +30,7 @@ from trtsmith.converter.rewrite.rules.quantized.requantize import as_float, requ
 
 @node_rule("qgemm", "com.microsoft::QGemm")
 def qgemm_rule(node: NodeView) -> Replacement | Refusal | None:
-    """QGemm becomes an exact product, its bias and its rounding."""
+    """Rewrites QGemm as an exact product, its bias and its rounding."""
     if node.attributes.get("transA") or node.attributes.get("transB"):
         return _transposed(node)
     w = Writer(node)
@@ -52,7 +52,7 @@ def qgemm_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _transposed(node: NodeView) -> Replacement:
-    """The same without transA and transB: constants stay constants through a Transpose."""
+    """The same node without transA and transB; transposed constants stay constants."""
     w = Writer(node)
     inputs = list(w.x)
     for index, attribute in ((0, "transA"), (3, "transB")):
@@ -71,7 +71,7 @@ _COPIED = ("num_heads", "scale", "mask_filter_value", "unidirectional")
 
 @node_rule("qattention", "com.microsoft::QAttention")
 def qattention_rule(node: NodeView) -> Replacement | Refusal | None:
-    """QAttention becomes MatMulIntegerToFloat and MultiHeadAttention."""
+    """Rewrites QAttention as MatMulIntegerToFloat and MultiHeadAttention."""
     for name in ("do_rotary", "past_present_share_buffer"):
         if node.attributes.get(name):
             return Refusal(
@@ -102,7 +102,7 @@ def qattention_rule(node: NodeView) -> Replacement | Refusal | None:
 
 @node_rule("qlinear-matmul", "QLinearMatMul")
 def qlinear_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
-    """QLinearMatMul becomes an exact product and its rounding."""
+    """Rewrites QLinearMatMul as an exact product and its rounding."""
     if node.dtype(0) in LOW_FLOATS:
         return Refusal(
             f"it multiplies {node.dtype(0)}",

@@ -1,4 +1,4 @@
-"""Rewrites onnxruntime's QLinear operators without matrix products: dequantize, compute in float32, quantize.
+"""Rewrites onnxruntime's QLinear operators other than matrix products: dequantize, compute in float32, quantize.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md gives each by that formula. What it writes are
 DequantizeLinear and QuantizeLinear, so that int8 around zero stays quantized where TensorRT fuses it.
@@ -22,13 +22,13 @@ Compute = Callable[[Writer, list[Value]], Value | Refusal]
 
 
 def dequantized(w: Writer, data: int, scale: int, zero: int) -> Value:
-    """Input `data` in float32."""
+    """Input `data`, dequantized to float32."""
     inputs = [w.x[data], w.x[scale], *([w.x[zero]] if w.node.input(zero) else [])]
     return w.DequantizeLinear(*inputs)
 
 
 def quantized(w: Writer, value: Value, scale: int, zero: int, like: int) -> Value:
-    """Of input `like`'s type if there is no zero point."""
+    """Quantizes a value, to the type of input `like` if there is no zero point."""
     point = w.x[zero]
     if not w.node.input(zero):
         point = w.Cast(0.0, to=w.node.dtype(like) or "uint8")
@@ -36,7 +36,9 @@ def quantized(w: Writer, value: Value, scale: int, zero: int, like: int) -> Valu
 
 
 def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, compute: Compute) -> Rewriter:
-    """A rewrite: `operands` (data, scale, zero point) dequantized, `compute`d, quantized by inputs `scale` and `zero`."""
+    """A rewrite that dequantizes `operands` (data, scale, zero point), calls `compute`, and quantizes by inputs `scale` and
+    `zero`.
+    """
 
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
         w = Writer(node)
@@ -49,7 +51,7 @@ def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, co
 
 
 def plain(op_type: str, *attributes: str) -> Compute:
-    """A standard operator with the node's own attributes of these names."""
+    """A computation by one standard operator with these attributes of the node."""
 
     def compute(w: Writer, values: list[Value]) -> Value | Refusal:
         result: Value = w.write(op_type, *values, **w.node.own(*attributes))
@@ -63,7 +65,7 @@ def where(w: Writer, values: list[Value]) -> Value | Refusal:
 
 
 def channels_first(compute: Compute) -> Compute:
-    """`compute` on data with its channels last if the node says so."""
+    """Wraps `compute` for data that is channels last if the node says so."""
 
     def computed(w: Writer, values: list[Value]) -> Value | Refusal:
         if not w.node.attributes.get("channels_last"):
@@ -77,7 +79,7 @@ def channels_first(compute: Compute) -> Compute:
 
 
 def softmax(w: Writer, values: list[Value]) -> Value | Refusal:
-    """`opset` says which Softmax: before 13 it is over all axes from `axis` on."""
+    """Softmax as the attribute `opset` defines it: before 13, over all axes from `axis` on."""
     node = w.node
     rank, axis = node.known_rank(0), int(node.attributes.get("axis", -1))
     axis %= max(rank, 1)

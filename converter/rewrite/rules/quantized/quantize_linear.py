@@ -1,4 +1,4 @@
-"""Rewrites QuantizeLinear that TensorRT refuses, or computes in another type, as float32 arithmetic.
+"""Rewrites QuantizeLinear as float32 arithmetic where TensorRT refuses it or computes in another type.
 
 https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html: saturate(round_half_to_even(x / y_scale) + y_zero_point), the
 division in the scale's type or in `precision`. To the low floats there is no rounding to integers: a saturating Cast.
@@ -24,7 +24,7 @@ _DIVIDES = ("float32", "float16", "bfloat16")
 
 @node_rule("quantize", "QuantizeLinear", "com.microsoft::QuantizeLinear")
 def quantize_linear_rule(node: NodeView) -> Replacement | Refusal | None:
-    """QuantizeLinear with types, zero points or blocks that TensorRT lacks becomes float32 arithmetic."""
+    """Rewrites QuantizeLinear of unsupported types, zero points or blocks as float32 arithmetic."""
     target = quantized_type(node)
     grain = granularity(node)
     if isinstance(grain, Refusal):
@@ -49,7 +49,7 @@ def quantize_linear_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _precision(node: NodeView) -> str:
-    """The type of the division. Integers have none, so that float32 stands for them."""
+    """The type of the division; float32 if ONNX names an integer type."""
     number = int(node.attributes.get("precision") or 0)
     dtype = dtype_name(number) if number else node.dtype(1)
     return dtype if dtype in _DIVIDES else "float32"

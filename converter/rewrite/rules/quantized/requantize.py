@@ -1,4 +1,4 @@
-"""Writes what follows an exact sum of integer products: the bias, the scale, and the rounding to the output's type."""
+"""Writes the steps after an exact sum of integer products: bias, scale, and rounding to the output's type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
 
 
 def with_bias(w: Writer, total: Sum, index: int, bias: Value) -> Sum:
-    """The sum plus int32 `bias`, input `index`: in float32 if that holds what may come out, else in int32."""
+    """The sum plus int32 `bias` (input `index`), in float32 if all results fit exactly, else in int32."""
     constant = w.node.constant(index)
     room = None if total.bound is None or constant is None else EXACT - total.bound
     if room is not None and constant is not None and np.abs(constant.astype(np.int64)).max(initial=0) <= room:
@@ -35,7 +35,7 @@ def requantized(
     what: str,
     zero: Value | None = None,
 ) -> Replacement | Refusal:
-    """The node replaced by `total` * `scale`, quantized around input `zero_point`; of type `otherwise` without one."""
+    """Replaces the node by `total` * `scale`, quantized around input `zero_point`, or to type `otherwise` without one."""
     node = w.node
     target = node.dtype(zero_point) if node.input(zero_point) else otherwise
     if target is None or target not in RANGES:

@@ -1,4 +1,4 @@
-"""Rounds a number of quantization steps to the quantized value: half to even, plus the zero point, saturated."""
+"""Rounds quantization steps to the quantized value: half to even, plus the zero point, saturated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 
 
 def saturated(w: Writer, steps: Value, zero_point: Value | None, dtype: str) -> Value:
-    """`steps` and `zero_point` (None for none) are float32. Whole numbers beyond 2^24 lose units, and are clipped anyway."""
+    """Rounds and saturates float32 `steps` around a float32 `zero_point` or None. Integers beyond 2^24 lose precision but
+    are clipped anyway.
+    """
     low, high = RANGES[dtype]
     whole = w.round(steps)
     if zero_point is not None:

@@ -1,4 +1,4 @@
-"""Writes constant weights as TensorRT keeps them quantized: int4 or int8 around zero, whole blocks.
+"""Writes constant weights in the forms that TensorRT keeps quantized: int4 or int8 around zero, in whole blocks.
 
 TensorRT-RTX 1.7.1 wants positive scales for int8, and takes any for constants of int4. A negative scale is a positive one of
 the negated numbers; what a scale of zero stands for is zero.
@@ -19,7 +19,7 @@ BLOCKS = 21
 def kept_quantized(
     steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """`steps` (int32, their zero points taken away) and `scale` as TensorRT takes them, with the same products.
+    """`steps` (int32, without zero points) and `scale` in a form that TensorRT keeps quantized, with the same products.
 
     bits: of the numbers as they came; those of 8 bits are not packed into 4. None if they do not fit.
     """
@@ -43,7 +43,7 @@ def kept_quantized(
 def blocked(
     w: Writer, steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
 ) -> tuple[Value, str]:
-    """A value made of `steps` (int32) and `scale` in blocks, in the scale's type: its name, and what it is."""
+    """The value of `steps` (int32) times `scale` in blocks, in the scale's type, and a description of it."""
     kept = kept_quantized(steps, scale, grain, bits) if w.node.opset >= BLOCKS else None
     if kept is None:
         array = steps.astype(np.float32) * grain.shaped(scale.astype(np.float32))
@@ -53,7 +53,7 @@ def blocked(
 
 
 def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
-    """uint8 [..., bytes] as [..., numbers], the first in the lowest bits of a byte."""
+    """Unpacks uint8 [..., bytes] into [..., numbers], lowest bits first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     numbers = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
     return np.asarray(numbers.reshape(*packed.shape[:-1], -1))

@@ -1,4 +1,4 @@
-"""Rewrites Bernoulli, Multinomial, and random tensors in types that TensorRT does not draw.
+"""Rewrites Bernoulli, Multinomial, and random tensors of types that TensorRT does not draw.
 
 All draw from RandomUniformLike or its kin in float32, which TensorRT has, and of scalars TensorRT-RTX 1.7.1 has not: Myelin
 fails ("Copy operation 'y_shape_concat' has 1 inputs"). ONNX prescribes distributions, not values:
@@ -39,7 +39,7 @@ _TYPES = {name: NUMBERS[name] for name in ("float16", "float32", "float64", "bfl
     "RandomUniformLike",
 )
 def random_values_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Bernoulli, Multinomial, random numbers of other types, and random scalars."""
+    """Rewrites Bernoulli, Multinomial, random scalars, and random numbers of other types."""
     if node.op_type == "Bernoulli":
         return _bernoulli(node)
     if node.op_type == "Multinomial":
@@ -48,14 +48,14 @@ def random_values_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def uniform(w: Writer, like: Value) -> Value:
-    """Uniform numbers in [0, 1), with the node's own seed if it has one: an integer of Dropout, a float elsewhere."""
+    """Uniform numbers in [0, 1), with the node's seed if it has one: an integer for Dropout, a float elsewhere."""
     seed = {name: float(value) for name, value in w.node.own("seed").items()}
     drawn: Value = w.RandomUniformLike(like, dtype=_FLOAT, low=0.0, high=1.0, **seed)
     return drawn
 
 
 def _bernoulli(node: NodeView) -> Replacement:
-    """1 where a uniform number below 1 is less than the probability: never for 0, always for 1.
+    """1 where a uniform number in [0, 1) is below the probability: never for 0, always for 1.
 
     ONNX's own function body, and with it onnxruntime, gives 1 where it is greater: with 1 - p, against ONNX's text.
     """
@@ -68,7 +68,7 @@ def _bernoulli(node: NodeView) -> Replacement:
 
 
 def _multinomial(node: NodeView) -> Replacement:
-    """The class in whose share of the cumulated probabilities a uniform number falls."""
+    """The class into whose share of the cumulative probabilities a uniform number falls."""
     w = Writer(node)
     ends = w.CumSum(w.Softmax(w.Cast(w.x[0], to="float32"), axis=1), 1)
     shape = w.Shape(w.x[0])
@@ -86,7 +86,7 @@ def _multinomial(node: NodeView) -> Replacement:
 
 
 def _other_type(node: NodeView) -> Replacement | None:
-    """Random tensors of float64 or bfloat16: drawn in float32, then cast. Scalars: drawn as a vector of one element."""
+    """Draws float64 and bfloat16 in float32 with a Cast, and scalars as one-element vectors; None for other nodes."""
     wanted = node.attributes.get("dtype")
     if not wanted and node.inputs:
         wanted = _TYPES.get(node.dtype(0) or "")
@@ -112,9 +112,10 @@ def _other_type(node: NodeView) -> Replacement | None:
 
 @node_rule("training-dropout", "Dropout")
 def training_dropout_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Dropout in training mode by a comparison with uniform numbers.
+    """Rewrites Dropout in training mode as a comparison with uniform numbers.
 
-    Each element is kept with probability 1 - ratio, and divided by it, from opset 12 on."""
+    Each element is kept with probability 1 - ratio, and divided by it, from opset 12 on.
+    """
     if not node.input(2):
         return None
     training, dtype = node.constant(2), node.dtype(0)

@@ -1,4 +1,4 @@
-"""Rewrites LSTM, GRU and RNN, and scans that were unrolled."""
+"""Rewrites LSTM, GRU and RNN, and unrolled scans."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.recurrent.dynamic_quantize_lstm import dynamic_quantize_lstm_rule

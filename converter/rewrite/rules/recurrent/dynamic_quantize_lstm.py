@@ -1,4 +1,4 @@
-"""Rewrites onnxruntime's DynamicQuantizeLSTM with the numbers of its kernel: a Scan of products of whole numbers.
+"""Rewrites onnxruntime's DynamicQuantizeLSTM as a Scan of exact integer products, with its kernel's numerics.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicQuantizeLSTM: weights are
 [directions, input, 4 * hidden], the other way round than LSTM's. The kernel quantizes the sequence once, over all of
@@ -35,18 +35,20 @@ _STEPS = 255
 
 @dataclass(frozen=True)
 class QuantizedWeights:
-    """steps: int32 [directions, length, columns], less their zero points. scale: float32 [directions, 1, columns or 1]."""
+    """Integer weights with their scales. steps: int32 [directions, length, columns], minus zero points. scale: float32
+    [directions, 1, columns or 1].
+    """
 
     steps: np.ndarray
     scale: np.ndarray
 
     def of(self, direction: int) -> QuantizedWeights:
-        """The weights and scales of one direction, [length, columns] and [1, columns or 1]."""
+        """The weights [length, columns] and scales [1, columns or 1] of one direction."""
         return QuantizedWeights(self.steps[direction], self.scale[direction])
 
 
 def quantized_weights(node: NodeView, data: int, scale: int, zero: int) -> QuantizedWeights | None:
-    """Constant weights, inputs of these numbers; None where they are computed at run time."""
+    """The constant weights in the inputs with these numbers; None if they are computed at run time."""
     array, scales, zeros = node.constant(data), node.constant(scale), node.constant(zero)
     if array is None or scales is None or zeros is None:
         return None
@@ -56,7 +58,7 @@ def quantized_weights(node: NodeView, data: int, scale: int, zero: int) -> Quant
 
 
 def quantized_operand(w: Writer, value: Value, axes: Sequence[int] | None) -> tuple[Value, Value]:
-    """float32 `value` as whole numbers from -255 to 255, still in float32, and their scale, of that over `axes`.
+    """Quantizes float32 `value` to integers from -255 to 255, still in float32. Returns them and their scale over `axes`.
 
     As DynamicQuantizeLinear does, less the zero point. The scale keeps the axes; it is a scalar if they are all, None.
     """
@@ -71,7 +73,7 @@ def quantized_operand(w: Writer, value: Value, axes: Sequence[int] | None) -> tu
 
 
 def gate_sums(w: Writer, operand: Value, scale: Value, weights: QuantizedWeights) -> Value:
-    """The products in float32: `operand` [..., length], as `quantized_operand` gives it, times the weights."""
+    """Multiplies `operand` [..., length] from `quantized_operand` by the weights, in float32."""
     axis = weights.steps.ndim - 2
 
     def magnitudes(array: np.ndarray) -> np.ndarray:
@@ -94,7 +96,7 @@ def gate_sums(w: Writer, operand: Value, scale: Value, weights: QuantizedWeights
 
 @dataclass(frozen=True)
 class Cell:
-    """What a step of the LSTM has beside its products.
+    """The parameters of an LSTM step other than its matrix products.
 
     bias:      of the gates i, o, f and c, each [directions, 1, hidden], or ().
     peepholes: of the gates i, o and f, each [directions, 1, hidden], or ().
@@ -110,7 +112,7 @@ class Cell:
     coupled: bool = False
 
     def step(self, w: Writer, sums: Value, memory: Value) -> tuple[Value, Value]:
-        """The next state and memory, [directions, batch, hidden], of the gates' sums [directions, batch, 4 * hidden]."""
+        """The next state and memory [directions, batch, hidden], from the gates' sums [directions, batch, 4 * hidden]."""
         gates = w.split(sums, [self.hidden] * 4, 2)
         into = self._gate(w, gates[0], 0, memory)
         forget = w.Sub(1.0, into) if self.coupled else self._gate(w, gates[2], 2, memory)
@@ -146,7 +148,7 @@ _NOTE = "--float-lstm makes one LSTM layer of it: faster, and its input and stat
 # bfloat16 is of opset 13, and onnx converts no model that has a Scan already.
 @node_rule("dynamic-quantize-lstm", "com.microsoft::DynamicQuantizeLSTM", opset=13)
 def dynamic_quantize_lstm_rule(node: NodeView) -> Replacement | Refusal | None:
-    """DynamicQuantizeLSTM becomes a Scan of exact products of whole numbers."""
+    """Rewrites DynamicQuantizeLSTM as a Scan of exact integer products."""
     inputs, states = quantized_weights(node, 1, 8, 9), quantized_weights(node, 2, 10, 11)
     if inputs is None or states is None:
         return Refusal(
@@ -189,7 +191,7 @@ def dynamic_quantize_lstm_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _gates(w: Writer, value: Value, directions: int, hidden: int, count: int) -> list[Value]:
-    """[directions, count * hidden] as one [directions, 1, hidden] for each gate."""
+    """Splits [directions, count * hidden] into one [directions, 1, hidden] per gate."""
     return w.split(w.Reshape(value, shape=[directions, 1, count * hidden]), [hidden] * count, 2)
 
 
@@ -202,7 +204,9 @@ def _bias(w: Writer, directions: int, hidden: int) -> list[Value]:
 
 @dataclass(frozen=True)
 class _Masks:
-    """Of sequences that end early: booleans [sequence, 1, batch, 1]. active: before the end. known: up to it."""
+    """Masks of sequences that end early: bool [sequence, 1, batch, 1]. active: before the end. known: up to and including
+    it.
+    """
 
     active: Value
     known: Value
@@ -210,7 +214,7 @@ class _Masks:
 
 @dataclass(frozen=True)
 class _QuantizedLayer:
-    """The nodes around the step. backwards: of each direction, whether it reads the sequence from its end."""
+    """The whole layer around the LSTM step. backwards: for each direction, whether it reads the sequence from its end."""
 
     w: Writer
     inputs: QuantizedWeights
@@ -239,7 +243,7 @@ class _QuantizedLayer:
         active: Value | None = None,
         known: Value | None = None,
     ) -> tuple[Value, Value, Value]:
-        """The next state and memory, and what goes into Y: all [directions, batch, hidden]."""
+        """The next state and memory, and the row of Y; all [directions, batch, hidden]."""
         w = self.w
         before = state if known is None or not w.node.output(0) else w.Where(known, state, 0.0)
         products = gate_sums(w, *quantized_operand(w, before, [1, 2]), self.states)
@@ -250,7 +254,7 @@ class _QuantizedLayer:
         return last, w.Where(active, now, memory), w.Where(active, hidden, 0.0)
 
     def _scan(self, begin: list[Value], columns: list[Value]) -> tuple[Value, ...]:
-        """The last state and memory, and the rows of Y."""
+        """The last state and memory, and all rows of Y."""
         masks = "".join(f", bool[] mask_{index}" for index, _ in enumerate(columns[1:]))
         signature = f"(float[] h, float[] c, float[] sums{masks}) => (float[] H, float[] C, float[] row)"
         body = self.w.graph(signature, self._step)
@@ -263,7 +267,7 @@ class _QuantizedLayer:
         return _Masks(w.Less(steps, lengths), w.Not(w.Greater(steps, lengths)))
 
     def _input_sums(self, masks: _Masks | None) -> Value:
-        """[sequence, directions, batch, 4 * hidden]."""
+        """The input's part of the gates' sums, [sequence, directions, batch, 4 * hidden]."""
         w = self.w
         data = w.x[0]
         if masks is not None:  # what is past the longest sequence does not count
@@ -281,7 +285,7 @@ class _QuantizedLayer:
         return w.Concat(*sums, axis=1) if len(sums) > 1 else sums[0]
 
     def _turned(self, value: Value) -> Value:
-        """[sequence, batch, ...] from each sequence's end on; what is past the end stays."""
+        """Reverses each sequence of [sequence, batch, ...]; elements after its end stay in place."""
         w = self.w
         if w.node.input(_LENGTHS):
             lengths = w.Cast(w.x[_LENGTHS], to="int64")
@@ -289,7 +293,7 @@ class _QuantizedLayer:
         return w.slice(value, [-1], [_FIRST], [0], [-1])
 
     def _begin(self, index: int) -> Value:
-        """The first state or memory: what the node is given, or zeros, [directions, batch, hidden]."""
+        """The initial state or memory [directions, batch, hidden]: the node's input, or zeros."""
         w = self.w
         if w.node.input(index):
             return w.x[index]
@@ -309,7 +313,7 @@ class _QuantizedLayer:
         return [rows, *ends]
 
     def _turned_rows(self, rows: Value) -> Value:
-        """The same of [sequence, 1, batch, hidden]."""
+        """Reverses each sequence of [sequence, 1, batch, hidden]."""
         return self.w.Unsqueeze(self._turned(self.w.Squeeze(rows, axes=[1])), axes=[1])
 
 
@@ -327,7 +331,7 @@ _ROUNDS = "--float-lstm: its input and state are not rounded to 8 bits at each s
 
 
 def _in_float(node: NodeView, inputs: QuantizedWeights, states: QuantizedWeights) -> Replacement:
-    """An LSTM, which TensorRT runs as one layer."""
+    """Rewrites the node as a float LSTM, which TensorRT runs as one layer."""
     w = Writer(node)
     end = max((index + 1 for index in range(3, 8) if node.input(index)), default=3)
     results = w.LSTM(
@@ -342,5 +346,5 @@ def _in_float(node: NodeView, inputs: QuantizedWeights, states: QuantizedWeights
 
 
 def _dequantized(weights: QuantizedWeights) -> np.ndarray:
-    """[directions, columns, length] in float32."""
+    """The dequantized weights, [directions, columns, length] in float32."""
     return np.ascontiguousarray((weights.steps.astype(np.float32) * weights.scale).transpose(0, 2, 1))

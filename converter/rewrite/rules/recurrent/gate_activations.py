@@ -1,4 +1,4 @@
-"""Writes the activations of recurrent operators in operators on single elements.
+"""Writes the activations of recurrent operators as elementwise operators.
 
 https://onnx.ai/onnx/operators/onnx__LSTM.html lists them. Their factors are taken from activation_alpha and activation_beta
 one after the other, each by the next activation that has such a factor, as onnxruntime does; names are of any case.
@@ -47,7 +47,7 @@ _DEFAULTS = {"leakyrelu": (0.01, 0.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0, 0
 
 @dataclass(frozen=True)
 class Activation:
-    """name: in lower case. alpha, beta: 0 where it has none."""
+    """An activation of a gate. name: in lower case. alpha, beta: 0 for functions without them."""
 
     name: str
     alpha: float = 0.0
@@ -57,7 +57,7 @@ class Activation:
 def activations(
     node: NodeView, default: Sequence[str], directions: int
 ) -> list[tuple[Activation, ...]] | None:
-    """By direction, as many as `default` has. None: their number is another one, or one of them is not known here."""
+    """The activations of each direction, as many as in `default`. None for a wrong count or an unknown name."""
     names = [name.lower() for name in node.attributes.get("activations") or (*default,) * directions]
     alphas = iter(node.attributes.get("activation_alpha") or ())
     betas = iter(node.attributes.get("activation_beta") or ())
@@ -73,7 +73,7 @@ def activations(
 
 
 def attributes_of(functions: Iterable[Activation]) -> dict[str, Any]:
-    """The attributes that tell these activations, with all of their factors."""
+    """The node attributes for these activations, with every alpha and beta."""
     told = list(functions)
     given = {
         "activations": [NAMES[one.name] for one in told],
@@ -84,7 +84,7 @@ def attributes_of(functions: Iterable[Activation]) -> dict[str, Any]:
 
 
 def activated(w: Writer, value: Value, each: Sequence[Activation]) -> Value:
-    """float32 `value` [directions, ...], with its own activation for each direction."""
+    """Applies to float32 `value` [directions, ...] the activation of each direction."""
     if len(set(each)) == 1:
         return _FORMS[each[0].name](w, value, each[0])
     parts = w.split(value, [1] * len(each), 0)

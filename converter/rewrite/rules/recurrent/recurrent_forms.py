@@ -1,4 +1,4 @@
-"""Rewrites LSTM, GRU and RNN in the forms that TensorRT refuses as those that it takes.
+"""Rewrites LSTM, GRU and RNN from forms that TensorRT refuses to forms that it takes.
 
 - sequence_lens with float16 or bfloat16: its parser masks in float32, and the types clash; the layer runs in float32;
 - GRU in bfloat16, for the same kind of reason;
@@ -53,7 +53,7 @@ _ALONE = Fault(
 
 @node_rule("recurrent", "GRU", "LSTM", "RNN", partly=(*_BATCH_FIRST, _ALONE))
 def recurrent_rule(node: NodeView) -> Replacement | Refusal | None:
-    """LSTM, GRU and RNN in the forms that TensorRT takes."""
+    """Rewrites LSTM, GRU and RNN to forms that TensorRT takes."""
     if "affine" in (name.lower() for name in node.attributes.get("activations") or ()):
         return Refusal(
             f"{node.op_type} with the activation Affine",
@@ -128,7 +128,7 @@ def recurrent_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _retold(node: NodeView) -> Replacement | None:
-    """With names as TensorRT reads them, and a node for each direction if their activations differ."""
+    """The node with activation names spelled for TensorRT, split by direction if the activations differ."""
     names, direction = node.attributes.get("activations"), node.attributes.get("direction", "forward")
     found = activations(node, _DEFAULTS[node.op_type], 2 if direction == "bidirectional" else 1)
     if not names or found is None:
@@ -169,7 +169,7 @@ def _retold(node: NodeView) -> Replacement | None:
 
 
 def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:
-    """Whether an engine would not end, as far as the shapes are known."""
+    """Whether an engine would hang, as far as the shapes are known."""
     if node.op_type == "RNN" or node.attributes.get("linear_before_reset"):
         return False
     weights, x = node.shape(2), node.shape(0)

@@ -1,4 +1,4 @@
-"""Replaces a selective scan that an exporter unrolled, six nodes a token and more, by one node of our plugin.
+"""Replaces a selective scan that an exporter unrolled, at six or more nodes a token, by one node of our plugin.
 
 Without mamba_ssm's kernels, Mamba, FalconMamba and Jamba of transformers, and mamba_ssm's selective_scan_ref, take the decay
 exp(dt A) and the input dt B u of all tokens and loop over the tokens in Python: x = decay[t] * x + input[t], and y[t] is the
@@ -41,8 +41,9 @@ _WIDE = "states and sums are in float32, and rounded once"
 
 @dataclass(frozen=True)
 class _Part:
-    """A value, and the letter of each of its axes: "i" and "j" for images and channels, in either order, "s" for states, "t"
-    for tokens, and "" for an axis of one element that is none of them."""
+    """A value with a letter for each axis: "i" and "j" for images and channels, in either order, "s" for states, "t" for
+    tokens, and "" for any other axis of size 1.
+    """
 
     name: str
     axes: tuple[str, ...]
@@ -50,7 +51,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Token:
-    """The state after a token; and the decay, the input and C of all tokens, of which it takes its own."""
+    """The state after a token, and the decay, input and C of all tokens from which its own are taken."""
 
     state: _Part
     of_all: tuple[_Part, _Part, _Part]
@@ -58,7 +59,7 @@ class _Token:
 
 @dataclass(frozen=True)
 class _Scan:
-    """The plugin's operands. images, channels: their letters. soft: whether steps are softplus(delta + bias)."""
+    """The plugin's operands. images, channels: their letters. soft: whether the steps are softplus(delta + bias)."""
 
     images: str
     channels: str
@@ -73,7 +74,7 @@ class _Scan:
 
 @node_rule(NAME, "Concat")
 def unrolled_scan_rule(node: NodeView) -> Replacement | None:
-    """a selective scan that was unrolled over its tokens becomes a plugin."""
+    """Replaces a selective scan that was unrolled over its tokens by a plugin."""
     if len(node.inputs) < 2 or node.rank(0) != 3:
         return None
     axes = _inserted(("i", "j"), int(node.attributes["axis"]), "t")
@@ -105,13 +106,13 @@ def _inserted(axes: tuple[str, ...], place: int, axis: str) -> tuple[str, ...]:
 
 
 def _dims(node: NodeView, name: str) -> tuple[Dim, ...]:
-    """Empty for an unknown rank."""
+    """A value's dimensions; empty for an unknown rank."""
     kind = node.type_of(name)
     return () if kind is None else dims_of(kind) or ()
 
 
 def _sizes(node: NodeView, part: _Part) -> dict[str, Dim]:
-    """Of the axes with a letter; none for an unknown rank."""
+    """The sizes of the axes with a letter; empty for an unknown rank."""
     return {axis: dim for axis, dim in zip(part.axes, _dims(node, part.name), strict=False) if axis}
 
 
@@ -121,7 +122,7 @@ def _type(node: NodeView, part: _Part) -> int:
 
 
 def _origin(node: NodeView, part: _Part) -> tuple[_Part, NodeView | None]:
-    """The part before nodes that keep its elements or move whole axes, and what makes it there."""
+    """The part before nodes that only move axes or cast, and the maker of that value."""
     while (maker := node.maker_of(part.name)) is not None:
         axes, places, source = part.axes, _places(maker), maker.input(0)
         if maker.is_a("Transpose") and "perm" in maker.attributes:
@@ -141,7 +142,7 @@ def _origin(node: NodeView, part: _Part) -> tuple[_Part, NodeView | None]:
 
 
 def _places(maker: NodeView) -> list[int]:
-    """The axes that Squeeze, Unsqueeze and ReduceSum name, or that of which Gather takes one place."""
+    """The axes that Squeeze, Unsqueeze and ReduceSum name, or the axis from which Gather takes one element."""
     if maker.is_a("Gather"):
         index = maker.constant(1)
         return [int(maker.attributes["axis"])] if index is not None and index.ndim == 0 else []
@@ -152,7 +153,7 @@ def _places(maker: NodeView) -> list[int]:
 
 
 def _at(node: NodeView, part: _Part, index: int) -> _Part | None:
-    """The tensor of all tokens of which the part is the one at the index."""
+    """The tensor of all tokens from which the part is taken at the index; None for other values."""
     part, maker = _origin(node, part)
     found = None if maker is None or "t" in part.axes else _cut(maker, part.name)
     if maker is None or found is None or found[0] != index:
@@ -168,7 +169,7 @@ def _at(node: NodeView, part: _Part, index: int) -> _Part | None:
 
 
 def _cut(maker: NodeView, name: str) -> tuple[int, int] | None:
-    """The place at which a node takes `name` out of its operand, or begins to, and along which axis."""
+    """The index at which a node takes `name` out of its operand, or begins to, and the axis."""
     axis = int(maker.attributes.get("axis", 0))
     if maker.is_a("Split"):
         single = all(_dims(maker, part)[axis:][:1] == (1,) for part in maker.outputs)
@@ -184,7 +185,9 @@ def _cut(maker: NodeView, name: str) -> tuple[int, int] | None:
 
 
 def _operands(maker: NodeView, axes: tuple[str, ...], summed: str = "") -> list[_Part]:
-    """Those of Mul, Add or Einsum whose result has these axes; Einsum may sum over one that it lacks. None of others."""
+    """The operands of a Mul, Add or Einsum whose result has these axes, where Einsum may sum over one more. Empty for other
+    nodes.
+    """
     if maker.is_a("Mul", "Add") and not summed:
         ranks = [maker.rank(0), maker.rank(1)]
         if None in ranks:
@@ -202,7 +205,7 @@ def _operands(maker: NodeView, axes: tuple[str, ...], summed: str = "") -> list[
 
 
 def _sums(node: NodeView, part: _Part) -> Iterator[list[_Part]]:
-    """The two factors, in either order, whose sum over the states the part is."""
+    """The two factors, in either order, whose product summed over the states is the part."""
     part, maker = _origin(node, part)
     axes = part.axes
     if maker is None:
@@ -224,7 +227,7 @@ def _sums(node: NodeView, part: _Part) -> Iterator[list[_Part]]:
 
 
 def _tokens(node: NodeView, result: _Part, index: int, before: _Token | None) -> Iterator[_Token]:
-    """The ways to read a result as that of the token at the index, behind the token before."""
+    """The ways to read a result as that of the token at the index, after the token before."""
     for state, weights in _sums(node, result):
         state, add = _origin(node, state)
         c = _at(node, weights, index)
@@ -253,7 +256,7 @@ def _is_zero(node: NodeView, part: _Part) -> bool:
 
 
 def _factors(node: NodeView, whole: _Part, count: int) -> list[_Part]:
-    """So many whose product it is, those with most axes taken apart first; none if it is a product of others."""
+    """The `count` factors of a product, splitting parts with the most axes first; empty if it has another form."""
     parts = [whole]
     while len(parts) < count:
         found = []
@@ -269,7 +272,7 @@ def _factors(node: NodeView, whole: _Part, count: int) -> list[_Part]:
 
 
 def _discretized(node: NodeView, last: _Token) -> _Scan | None:
-    """The operands, if the decay is exp(delta a) and what is added delta b u, each of them with all of its axes."""
+    """The operands, if the decay is exp(delta a) and the input delta b u, each with all of its axes."""
     decay, added, c = last.of_all
     decay, exp = _origin(node, decay)
     if exp is None or not exp.is_a("Exp"):
@@ -299,7 +302,7 @@ def _discretized(node: NodeView, last: _Token) -> _Scan | None:
 
 
 def _has(node: NodeView, part: _Part, axes: set[str], full: dict[str, Dim]) -> bool:
-    """Whether the part has these axes in full, and no others."""
+    """Whether the part has exactly these axes, at full size."""
     sizes, constant = _sizes(node, part), node.constant_of(part.name)
     beside = all(size == 1 for axis, size in sizes.items() if axis not in axes)
     whole = all(full[axis] is not None and sizes.get(axis, 1) == full[axis] for axis in axes)
@@ -308,7 +311,7 @@ def _has(node: NodeView, part: _Part, axes: set[str], full: dict[str, Dim]) -> b
 
 
 def _softened(node: NodeView, scan: _Scan, full: dict[str, Dim]) -> _Scan:
-    """The scan that computes softplus, and adds the bias before it, where the steps are made so."""
+    """The scan with softplus, and a bias before it, moved into the plugin where the graph computes them."""
     maker = node.maker_of(scan.delta.name)
     soft = maker.maker(2) if maker is not None and maker.is_a("Where") else maker
     if maker is None or soft is None or not soft.is_a("Softplus"):
@@ -329,7 +332,7 @@ def _softened(node: NodeView, scan: _Scan, full: dict[str, Dim]) -> _Scan:
 
 
 def _is_last(node: NodeView, name: str) -> bool:
-    """Whether one sum over the states is all that reads a state."""
+    """Whether a sum over the states is the only reader of the state."""
     while (maker := node.maker_of(name)) is not None and len(readers := maker.readers(0)) == 1:
         (reader,) = readers
         if reader is None:
@@ -341,7 +344,7 @@ def _is_last(node: NodeView, name: str) -> bool:
 
 
 def _written(w: Writer, scan: _Scan, count: int) -> Value:
-    """[images, channels, tokens]."""
+    """The plugin's result [images, channels, tokens]."""
     node, tokens = w.node, (scan.images, scan.channels, "t")
     states = (scan.images, *([scan.channels] if scan.channels in scan.b.axes else []), "s", "t")
     types = {_type(node, part) for part in (scan.u, scan.delta, scan.b, scan.c)}
@@ -374,7 +377,7 @@ GATE = "scan-gate"
 
 @node_rule(GATE, "Add", "Mul")
 def scan_gate_rule(node: NodeView) -> Replacement | None:
-    """the weighted input and the gate behind a selective scan become part of its plugin."""
+    """Moves the weighted input and the gate behind a selective scan into its plugin."""
     for here, there in ((0, 1), (1, 0)):
         scan, other = node.maker(here), node.maker(there)
         if scan is None or other is None or not other.is_a("Mul") or not _is_bare(scan):
@@ -398,19 +401,19 @@ _D, _Z = (next(at for at, port in enumerate(PLUGIN.inputs) if port.name == name)
 
 
 def _is_bare(scan: NodeView) -> bool:
-    """Whether it is our plugin without a gate, of which one node reads the sums, and none the last states."""
+    """Whether the node is our plugin without a gate, with one reader of its sums and none of its last states."""
     ours = scan.domain == PLUGIN_NAMESPACE and scan.op_type == PLUGIN.name and not scan.input(_Z)
     return ours and len(scan.readers(0)) == 1 and not scan.used(1)
 
 
 def _of_channels(scan: NodeView, name: str) -> bool:
-    """Whether it has a number for each channel, and is the same along the other axes of the sums."""
+    """Whether the value has one number per channel."""
     dims, channels = _dims(scan, name), _dims(scan, scan.input(2))[:1]
     return channels != (None,) and dims == (1, *channels, 1)[-len(dims) :]
 
 
 def _absorbed(node: NodeView, scan: NodeView, port: int, name: str) -> Replacement:
-    """The scan with one more operand at the port."""
+    """The scan with another operand, at the port."""
     w = Writer(node)
     operands = [w.value(operand) for operand in scan.inputs[:_Z]]
     given = w.value(name)

@@ -1,4 +1,4 @@
-"""Writes the axes of reductions as constants where they are constant only once constants are folded."""
+"""Writes the axes of reductions as constants where only folding makes them constant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ATTRIBUTES = ("keepdims", "noop_with_empty_axes")
 
 @node_rule("axes", *REDUCTIONS, "Squeeze", "Unsqueeze")
 def axes_rule(node: NodeView) -> Replacement | Refusal | None:
-    """reductions get the axes that the graph computes as constants."""
+    """Gives reductions constant axes where the graph computes them as constants."""
     if not node.input(1):
         return None
     axes = node.constant(1)

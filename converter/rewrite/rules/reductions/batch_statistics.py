@@ -1,4 +1,4 @@
-"""Rewrites BatchNormalization in training mode, by the statistics of the batch, and that of opset 7 for each element.
+"""Rewrites BatchNormalization in training mode, with the batch's statistics, and the elementwise form of opset 7.
 
 Training mode is an attribute from opset 14 on. Before, a node has it that names more outputs than Y.
 """
@@ -11,7 +11,7 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 @node_rule("batch-statistics", "BatchNormalization")
 def batch_statistics_rule(node: NodeView) -> Replacement | Refusal | None:
-    """BatchNormalization in training mode, or for each element, is written out."""
+    """Rewrites BatchNormalization in training mode, or with parameters for each element."""
     elementwise = node.version < 9 and node.attributes.get("spatial", 1) == 0
     training = bool(node.attributes.get("training_mode"))
     if node.version < 14:
@@ -53,7 +53,7 @@ def batch_statistics_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _as(w: Writer, node: NodeView, index: int, work: str) -> Value:
-    """An input in the type that is computed in."""
+    """An input in the type of the computation."""
     return w.x[index] if node.dtype(index) == work else w.Cast(w.x[index], to=work)
 
 

@@ -1,4 +1,4 @@
-"""Rewrites ReduceMax and ReduceMin of booleans (opset 20) as counts: TensorRT does not reduce booleans.
+"""Rewrites ReduceMax and ReduceMin of booleans (opset 20) as counts, as TensorRT does not reduce booleans.
 
 The largest of booleans is true where there are some; the smallest where none is false. So nothing at all has the
 largest false and the smallest true, as ONNX says of empty sets.
@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.engine.writer import Writer
 
 @node_rule("bool-reduce", "ReduceMax", "ReduceMin")
 def bool_reduce_rule(node: NodeView) -> Replacement | Refusal | None:
-    """ReduceMax and ReduceMin of booleans by counting."""
+    """Rewrites ReduceMax and ReduceMin of booleans as counts."""
     if node.dtype(0) != "bool":
         return None
     w = Writer(node)

@@ -1,4 +1,4 @@
-"""Rewrites CumProd by doubling where the axis has a known length, else by Scan: TensorRT has cumulative sums only.
+"""Rewrites CumProd by doubling if the axis has a known length, else by Scan, as TensorRT has cumulative sums only.
 
 After the step of width w every element is the product of its last 2w factors; log2(n) steps. Integers wrap as in a
 sequential product, in which only the order of the factors differs. A reversed product is the mirror image.
@@ -17,7 +17,7 @@ from trtsmith.importers.builder import TO_END
 
 @node_rule("cumulative-product", "CumProd")
 def cumulative_product_rule(node: NodeView) -> Replacement | Refusal | None:
-    """CumProd by products of doubled width, or a Scan."""
+    """Rewrites CumProd as products of doubling width, or as a Scan."""
     axis = node.constant(1)
     if axis is None or axis.size != 1:
         return Refusal(
@@ -40,13 +40,13 @@ def cumulative_product_rule(node: NodeView) -> Replacement | Refusal | None:
 
 def _by_doubling(w: Writer, axis: int, size: int, one: np.ndarray, reverse: bool, exclusive: bool) -> Value:
     def cut(data: Value, start: int, end: int) -> Value:
-        """Slices from `start` to `end`, counted from where the product starts."""
+        """The slice from `start` to `end`, counted from the end where the product starts."""
         if reverse:
             start, end = -end if end != TO_END else 0, -start if start else TO_END
         return w.slice(data, [start], [end], [axis])
 
     def join(outer: Value, inner: Value) -> Value:
-        """`outer` is the end where the product starts."""
+        """Concatenates both parts; `outer` is at the end where the product starts."""
         return w.Concat(*((inner, outer) if reverse else (outer, inner)), axis=axis)
 
     current = w.x[0]
@@ -61,7 +61,7 @@ def _by_doubling(w: Writer, axis: int, size: int, one: np.ndarray, reverse: bool
 
 
 def _by_scan(w: Writer, axis: int, rank: int, one: np.ndarray, reverse: bool, exclusive: bool) -> Value:
-    """The state has the shape of one slice: all but the axis."""
+    """A Scan whose state is the running product, of the shape of one slice."""
 
     def step(product: Value, factor: Value) -> list[Value]:
         longer = w.Mul(product, factor)

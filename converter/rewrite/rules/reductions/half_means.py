@@ -28,7 +28,7 @@ _FAULTS = (
 
 @node_rule("half-means", "Mean", "LpNormalization", faults=_FAULTS)
 def half_means_rule(node: NodeView) -> Replacement | None:
-    """Mean and LpNormalization of 16-bit types, in float32."""
+    """Computes Mean and LpNormalization of 16-bit types in float32."""
     dtype = node.dtype(0)
     if dtype not in ("float16", "bfloat16") or node.opset < 7:  # Div that broadcasts
         return None

@@ -1,4 +1,4 @@
-"""Computes Mean and InvStdDev, which TensorRT lacks, beside LayerNormalization, from the centred values.
+"""Computes LayerNormalization's Mean and InvStdDev from the centred values, as TensorRT lacks these outputs.
 
 ONNX's function body subtracts the squared mean from the mean of squares, which leaves their rounding where a row is
 constant: 283.3 for 316.2 in float32 (seen on an H200).
@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.engine.writer import Writer
 
 @node_rule("layer-statistics", "LayerNormalization")
 def layer_statistics_rule(node: NodeView) -> Replacement | Refusal | None:
-    """LayerNormalization whose Mean or InvStdDev is used computes them beside it."""
+    """Computes the outputs Mean and InvStdDev beside LayerNormalization where they are used."""
     if not (node.used(1) or node.used(2)):
         return None
     first, work = int(node.attributes["axis"]), int(node.attributes["stash_type"])

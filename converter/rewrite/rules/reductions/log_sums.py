@@ -1,4 +1,4 @@
-"""Rewrites LogSoftmax and ReduceLogSumExp by the differences from the maximum, for TensorRT-RTX.
+"""Rewrites LogSoftmax and ReduceLogSumExp with differences from the maximum, for TensorRT-RTX.
 
 TensorRT-RTX 1.6.1 takes the exponentials as they come (seen on an H200): LogSoftmax gives -inf where a value is 104 below
 the sum in float32 and 17 in float16, ReduceLogSumExp gives inf for values from 89 on in float32, from 12 in float16.
@@ -26,7 +26,7 @@ _FAULTS = (
 
 @node_rule("log-sums", "LogSoftmax", "ReduceLogSumExp", faults=_FAULTS)
 def log_sums_rule(node: NodeView) -> Replacement | None:
-    """LogSoftmax and ReduceLogSumExp of values that are far apart."""
+    """Rewrites LogSoftmax and ReduceLogSumExp with differences from the maximum, for values far apart."""
     rank, dtype = node.rank(0), node.dtype(0)
     oldest = 7 if node.op_type == "LogSoftmax" else 11  # Sub that broadcasts, Equal of floats
     if not rank or dtype not in FLOATS or node.opset < oldest:

@@ -1,4 +1,4 @@
-"""Reads the axes of a Reduce node, however its opset has them: an attribute, or an input from opset 13 or 18 on."""
+"""Reads the axes of a Reduce node from its attribute, or from its input in opset 13 or 18 and later."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView
 
 
 def reduced_axes(node: NodeView, rank: int | None) -> list[int] | None:
-    """The axes in order, from 0 on; as in the model if the rank is unknown. None where only a run, or the rank, tells."""
+    """The axes in order, as numbers from 0 on, or as in the model for an unknown rank. None if they are known only at run
+    time.
+    """
     given = node.attributes.get("axes")
     if given is None and node.input(1):
         constant = node.constant(1)

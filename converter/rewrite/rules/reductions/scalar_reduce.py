@@ -1,4 +1,4 @@
-"""Gives a scalar a dimension where it is reduced: TensorRT-RTX 1.7.1 says "at least 1 dimensions are required".
+"""Adds a dimension to a scalar before a reduction: TensorRT-RTX 1.7.1 says "at least 1 dimensions are required".
 
 onnxruntime lets ReduceMin and ReduceMax before opset 12 have axes all the same.
 """
@@ -13,7 +13,7 @@ from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axe
 
 @node_rule("scalar-reduce", *REDUCTIONS)
 def scalar_reduce_rule(node: NodeView) -> Replacement | None:
-    """reductions of a scalar as those of a vector of one element."""
+    """Rewrites reductions of a scalar as reductions of a one-element vector."""
     if node.rank(0) != 0 or reduced_axes(node, None) == []:
         return None
     w = Writer(node)

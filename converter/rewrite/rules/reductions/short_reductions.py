@@ -1,4 +1,4 @@
-"""Puts a copy between a reduction along a short axis and a reduction of its result, for TensorRT-RTX.
+"""Inserts a copy between a reduction along a short axis and a reduction of its result, for TensorRT-RTX.
 
 TensorRT-RTX 1.6.1 joins both into one kernel that gives wrong numbers (seen on an H200, in float32 and float16): first a
 Softmax, a LayerNormalization or any Reduce along 2 to 6 elements, whose result meets the elements it was made of
@@ -55,7 +55,7 @@ _FAULTS = (
 
 @node_rule("short-reductions", *REDUCTIONS, *_NORMALISATIONS, *_POOLINGS, faults=_FAULTS)
 def short_reductions_rule(node: NodeView) -> Replacement | None:
-    """reductions behind one along 2 to 6 elements."""
+    """Inserts a copy before reductions behind one along 2 to 6 elements."""
     ancestry = node.derived(_Ancestry)
     if not any(_is_short(node, maker) for maker in chain(ancestry.met(node), ancestry.met_behind(node))):
         return None
@@ -73,13 +73,13 @@ def short_reductions_rule(node: NodeView) -> Replacement | None:
 
 
 def _copied(w: Writer, axis: int, size: int | None) -> Value:
-    """All positions along an axis, gathered."""
+    """Gathers all positions along an axis, which copies the input."""
     positions = w.arange(w.size(w.x[0], 0)) if size is None else w.constant(w.numbers(size))
     return w.Gather(w.x[0], positions, axis=axis)
 
 
 def _is_short(node: NodeView, maker: _Maker) -> bool:
-    """Whether so few elements are reduced, or may be."""
+    """Whether the maker reduces so few elements, or may with sizes of run time."""
     if maker.fixed:
         return True
     return not (
@@ -88,7 +88,7 @@ def _is_short(node: NodeView, maker: _Maker) -> bool:
 
 
 def _axes(node: NodeView, rank: int | None) -> list[int] | None:
-    """The axes that are reduced, in order, as the model has them if the rank is not known; None where only a run tells."""
+    """The reduced axes in order, as in the model for an unknown rank. None if they are known only at run time."""
     if node.op_type in REDUCTIONS:
         return reduced_axes(node, rank)
     if rank is None:
@@ -104,7 +104,9 @@ def _axes(node: NodeView, rank: int | None) -> list[int] | None:
 
 @dataclass(frozen=True)
 class _Maker:
-    """A reduction of so few elements, or perhaps. fixed: whether it is known. axes, rank: of what it reduces."""
+    """A reduction of 2 to 6 elements, or of an unknown number. fixed: whether the number is known. axes, rank: what it
+    reduces.
+    """
 
     view: NodeView
     fixed: bool
@@ -125,7 +127,7 @@ def _short(maker: NodeView) -> _Maker | None:
 
 
 class _Ancestry:
-    """Which values reach which through operators of _PASSED alone.
+    """Tracks which values depend on which others through operators in _PASSED alone.
 
     A value's ancestry is a set of bits, one for each value that no such operator makes and that is no constant: two
     values have such an ancestor in common if they have a bit in common. A network with shortcuts has all of it above
@@ -139,7 +141,7 @@ class _Ancestry:
         self._mask = 0  # bits of _makers
 
     def met(self, node: NodeView) -> Iterator[_Maker]:
-        """The short reductions that reach the node's input, and whose own input does so beside them.
+        """The short reductions from which the node's input is computed together with their own input.
 
         The result of a normalisation is made of its input element for element.
         """
@@ -150,7 +152,7 @@ class _Ancestry:
                 yield maker
 
     def met_behind(self, node: NodeView) -> Iterator[_Maker]:
-        """The short reductions that reach a Reduce's input, and a pointwise operator beside its result."""
+        """The short reductions that feed a Reduce and meet its result again in a pointwise operator."""
         if node.op_type not in REDUCTIONS:
             return
         for bit, maker in self._short_ones(self._above(node, node.input(0))):
@@ -158,7 +160,7 @@ class _Ancestry:
                 yield maker
 
     def _meets(self, node: NodeView, bit: int) -> bool:
-        """Whether the node's result comes to a value of this ancestry, by a few pointwise operators."""
+        """Whether the node's result meets a value of this ancestry within a few pointwise operators."""
         results = [node]
         for view in islice(results, _FARTHEST):  # which grows
             for reader in view.readers(0):
@@ -180,7 +182,7 @@ class _Ancestry:
             yield lowest, self._makers[lowest.bit_length() - 1]
 
     def _above(self, node: NodeView, name: str) -> int:
-        """The ancestry of a value that the node can read."""
+        """The ancestry of a value in scope."""
         stack = [name] if name else []
         while stack:
             value = stack[-1]

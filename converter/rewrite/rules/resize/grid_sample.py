@@ -1,4 +1,4 @@
-"""Rewrites GridSample where TensorRT lacks its mode, its type or its rank.
+"""Rewrites GridSample of modes, types or ranks that TensorRT lacks.
 
 Replaces GridSample of volumes with our plugin for a TensorRT older than 11.2, whose layer samples images alone.
 
@@ -42,7 +42,7 @@ _MOST = 64
 
 @node_rule("grid-sample-ranks", "GridSample", faults=(_FAULT,))
 def grid_sample_ranks_rule(node: NodeView) -> Replacement | None:
-    """images that a Reshape gives four axes reach GridSample through a reduction."""
+    """Passes images that a Reshape gives four axes to GridSample through a reduction."""
     if node.rank(0) != 4 or not _had_fewer_axes(node):
         return None
     w = Writer(node)
@@ -77,7 +77,7 @@ _FLOATS = ("float16", "bfloat16", "float32")
 
 @node_rule("grid-sample-types", "GridSample")
 def grid_sample_types_rule(node: NodeView) -> Replacement | Refusal | None:
-    """GridSample gets an input and a grid of one type."""
+    """Gives GridSample an input and a grid of one type."""
     data, grid = node.dtype(0), node.dtype(1)
     if data == grid or data not in _FLOATS or grid not in _FLOATS:
         return None
@@ -105,7 +105,7 @@ _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
 @node_rule("grid-sample-plugin", "GridSample", flavour="tensorrt")
 def grid_sample_plugin_rule(node: NodeView) -> Replacement | Refusal | None:
-    """GridSample of volumes by a plugin, for TensorRT before 11.2."""
+    """Rewrites GridSample of volumes as a plugin, for TensorRT before 11.2."""
     if 5 not in (node.rank(0), node.rank(1)) or node.target.version >= _FIRST_WITH_VOLUMES:
         return None
     given: dict[str, Any] = dict(node.attributes)

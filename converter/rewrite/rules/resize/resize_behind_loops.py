@@ -1,4 +1,4 @@
-"""Keeps a Resize behind a recurrent layer, a loop or a branch in a form that TensorRT-RTX builds there.
+"""Rewrites a Resize behind a recurrent layer, a loop or a branch to a form that TensorRT-RTX builds there.
 
 TensorRT-RTX 1.7.1 has kernels for a Resize of four or five axes, of which the last two, and others but the last but two, get
 another length; not for cubic interpolation. Any other Resize it writes as operators of its own, and fails where the value
@@ -34,7 +34,7 @@ _FEWEST = 4
 
 @node_rule("resize-behind-loops", "Resize", "Upsample", faults=(_FAULT,))
 def resize_behind_loops_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Resize in or behind a loop, a recurrent layer or a branch gets four axes, or is written out axis by axis."""
+    """Gives a Resize in or behind a loop, recurrent layer or branch four axes, or rewrites it axis by axis."""
     shape, mode = node.shape(0), node.attributes.get("mode", "nearest")
     if shape is None or None not in shape:
         return None
@@ -57,7 +57,7 @@ def resize_behind_loops_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _stretched(node: NodeView, axis: int) -> bool:
-    """Whether the axis is known to get another length."""
+    """Whether the axis is known to change its length."""
     axes = [a % (node.rank(0) or 1) for a in node.attributes.get("axes") or ()]
     if axes and axis not in axes:
         return False
@@ -69,7 +69,7 @@ def _stretched(node: NodeView, axis: int) -> bool:
 
 
 def _scales(node: NodeView) -> np.ndarray:
-    """Empty where there are none, or none that are constant."""
+    """The constant scales; empty if there are none."""
     given = node.attributes.get("scales")  # of Upsample before opset 9
     found = node.constant(_scales_at(node)) if given is None else np.array(given)
     return np.zeros(0) if found is None else found
@@ -80,7 +80,7 @@ def _scales_at(node: NodeView) -> int:
 
 
 def _loop_ahead(node: NodeView) -> NodeView | None:
-    """What the data is made behind."""
+    """The loop, recurrent layer or branch from which the data is computed; None if there is none."""
     names, seen = [node.input(0)], set[str]()
     while names:
         name = names.pop()

@@ -1,5 +1,4 @@
-"""Rewrites Resize where TensorRT refuses it: antialiased, cropped, of a kept aspect ratio, symmetric, of integers, and the
-nearest input as TensorFlow finds it.
+"""Rewrites Resize that TensorRT refuses: antialiased, cropped, aspect ratio kept, symmetric, integers, TensorFlow's nearest.
 
 Interpolation is done one axis after the other: gathers of the neighbours and a weighted sum, or a product with the
 matrix of weights where there are many. Weights are constants for known sizes, else the graph computes them.
@@ -29,7 +28,7 @@ from trtsmith.importers.dtypes import FLOATS
 
 
 class DynamicAxis:
-    """One axis whose input or output length is known at run time.
+    """An axis whose input or output length is known at run time only.
 
     The scale is over / under: int64[1] each where it comes from sizes (`whole`), else float32[1].
     """
@@ -46,7 +45,7 @@ class DynamicAxis:
         self.last = w.Sub(size, [1])
 
     def places(self, s: Sampling, roi: tuple[float, float]) -> Value:
-        """Coordinates, float32[out]."""
+        """The input coordinate of each output, float32[out]."""
         w = self.w
         y = w.Cast(w.arange(self.out), to="float32")
         size, last = w.Cast(self.size, to="float32"), w.Cast(self.last, to="float32")
@@ -79,7 +78,7 @@ class DynamicAxis:
         return x
 
     def nearest_index(self, s: Sampling, x: Value) -> Value:
-        """int64[out]. x: as `places` gives them."""
+        """The nearest input of each output, int64[out]. x: the result of `places`."""
         w = self.w
         if self._ratio and s.coordinates != "tf_crop_and_resize":
             return self._whole_index(s, *self._ratio)
@@ -93,7 +92,7 @@ class DynamicAxis:
         return self._inside(rounded)
 
     def _whole_index(self, s: Sampling, over: Value, under: Value) -> Value:
-        """The coordinate as a quotient of whole numbers, rounded by a division of whole numbers."""
+        """The nearest input by integer division; exact, as the coordinate is a quotient of integers."""
         w = self.w
         above, below = self._quotient(s, over, under)
         if s.nearest.startswith("round"):  # ceil(x - 1/2), floor(x + 1/2)
@@ -108,7 +107,7 @@ class DynamicAxis:
         return w.Where(w.Less(index, self.last), index, self.last)
 
     def _quotient(self, s: Sampling, over: Value, under: Value) -> tuple[Value, Value]:
-        """What `places` divides, as int64[out] and int64[1]; the latter is positive."""
+        """Numerator int64[out] and positive denominator int64[1] of the coordinates in `places`."""
         w = self.w
         y = w.arange(self.out)
         length = w.Mul(over, self.size)  # times under
@@ -136,7 +135,7 @@ class DynamicAxis:
         return self.w.Where(self.w.Less(value, zero), zero, value)
 
     def taps(self, s: Sampling, x: Value) -> list[tuple[Value, Value]]:
-        """(index, weight) for each of the two or four neighbours, without antialiasing."""
+        """(index, weight) of each of the two or four neighbours, without antialiasing."""
         w = self.w
         floor = w.Floor(x)
         spots = [w.Add(floor, self._one(float(t))) for t in range(1 - s.reach, s.reach + 1)]
@@ -149,7 +148,7 @@ class DynamicAxis:
         return [(self._inside(p), v) for p, v in zip(spots, weights, strict=True)]
 
     def matrix(self, s: Sampling, x: Value) -> tuple[Value, Value]:
-        """The inputs that count with antialiasing, edges repeated (int64[n]), and their weights (float32[out, n])."""
+        """With antialiasing: the inputs in reach, edges repeated (int64[n]), and their weights (float32[out, n])."""
         w = self.w
         shrink = w.Min(self.scale, self._one(1.0))
         margin = w.Cast(w.Ceil(w.Div(self._one(float(s.reach)), shrink)), to="int64")
@@ -164,7 +163,7 @@ class DynamicAxis:
         return self._inside(spots), w.Div(weight, total)
 
     def outside(self, x: Value) -> Value:
-        """Whether a coordinate is beyond the input, bool[out]."""
+        """Whether each coordinate lies outside the input, bool[out]."""
         w = self.w
         return w.Or(w.Less(x, self._one(0.0)), w.Greater(x, w.Cast(self.last, to="float32")))
 
@@ -183,7 +182,7 @@ class DynamicAxis:
 
 
 def kernel(w: Writer, s: Sampling, distance: Value) -> Value:
-    """Weights of inputs by their distance, float32."""
+    """Interpolation weights for distances, float32."""
     d = w.Abs(distance)
     if s.mode == "linear":
         return w.Max(w.Sub(1.0, d), 0.0)
@@ -204,7 +203,9 @@ def _polynomial(w: Writer, d: Value, factors: tuple[float, ...]) -> Value:
 def along(
     w: Writer, data: Value, s: Sampling, part: Stretch, rank: int, work: str, masks: list[Value]
 ) -> tuple[Value, bool]:
-    """One axis; whether by a matrix product. A mask of what lies outside goes to `masks`, where that counts."""
+    """Resizes along one axis; also tells whether by a matrix product. Appends to `masks` where results lie outside a cropped
+    input.
+    """
     crop = s.coordinates == "tf_crop_and_resize"
     column = [1] * rank
     column[part.axis] = -1
@@ -256,7 +257,7 @@ def _along_computed(
 
 
 def _multiplied(w: Writer, data: Value, matrix: Value, axis: int, rank: int) -> Value:
-    """matrix [out, in] times data along an axis."""
+    """Multiplies data along an axis by matrix [out, in]."""
     if axis == rank - 2:
         return w.MatMul(matrix, data)
     turned = w.Transpose(matrix, perm=[1, 0])
@@ -276,7 +277,7 @@ _TIES = (
 
 @node_rule("resize", "Resize")
 def resize_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Resize with antialiasing, cropping, a kept aspect ratio or of integers is written out axis by axis."""
+    """Rewrites Resize with antialiasing, cropping, a kept aspect ratio or integers, axis by axis."""
     given, dtype = node.attributes, node.dtype(0)
     if node.opset < 11:
         return _older(node)
@@ -305,7 +306,7 @@ def resize_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def axis_by_axis(node: NodeView) -> Replacement | Refusal:
-    """A Resize of opset 11 or later as gathers and products."""
+    """Rewrites a Resize of opset 11 or later as gathers and products."""
     s, dtype, given = sampling(node), node.dtype(0), node.attributes
     if s.mode != "nearest" and dtype not in FLOATS:
         return Refusal(
@@ -353,7 +354,9 @@ def _repeats(node: NodeView) -> bool:
 
 
 def _half_pixel(node: NodeView) -> Replacement:
-    """floor((y + 1/2) / scale) is (y + 1/2) / scale - 1/2 rounded, halves up: as tf2onnx writes UpSampling2D."""
+    """Rewrites tf2onnx's UpSampling2D with half_pixel: floor((y + 1/2) / scale) is (y + 1/2) / scale - 1/2 rounded, halves
+    up.
+    """
     w = Writer(node)
     names = {attribute.name for attribute in node.proto.attribute}
     rest = {name: value for name, value in node.attributes.items() if name in names}
@@ -364,7 +367,7 @@ def _half_pixel(node: NodeView) -> Replacement:
 
 
 def _older(node: NodeView) -> Replacement | Refusal | None:
-    """Opset 10, which knows no crops: integers only, and those that float32 holds."""
+    """Rewrites a Resize of uint8 or bool in opset 10 through float32, which is exact for them."""
     dtype = node.dtype(0)
     if dtype is None or dtype in (*FLOATS, "int8"):
         return None
@@ -382,7 +385,7 @@ def _older(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _whole_sizes(node: NodeView) -> Replacement | None:
-    """Sizes for some axes only, of an input with unknown lengths: TensorRT takes the unknown ones for negative."""
+    """Completes sizes given for some axes only, as TensorRT takes unknown input lengths for negative ones."""
     shape, axes = node.shape(0), node.attributes.get("axes")
     if not axes or not node.input(3) or shape is None:
         return None

@@ -1,4 +1,4 @@
-"""Reads what a Resize node asks for, axis by axis: lengths, scale, part of the input. Numbers where they are known."""
+"""Reads a Resize node axis by axis: lengths, scale and cropped part, as numbers where they are known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trtsmith.converter.rewrite.rules.resize.resize_weights import Sampling
 
 @dataclass(frozen=True)
 class Stretch:
-    """One axis. before, after: its lengths, or None; then `size` and `length` (int64[1]) stand for them.
+    """The resizing of one axis. before, after: its lengths, or None if `size` and `length` (int64[1]) hold them at run time.
 
     over, under: float32[1] whose quotient is the scale; of int64[1] where it comes from sizes (`whole`).
     """
@@ -40,7 +40,7 @@ class Stretch:
 
     @property
     def idle(self) -> bool:
-        """Whether the axis keeps its length, so that nothing happens along it."""
+        """Whether the axis keeps its length and is not cropped."""
         same = self.before is not None and self.before == self.after
         return (self.scale == 1.0 or (same and self.scale is None)) and self.roi == (0.0, 1.0)
 
@@ -58,7 +58,7 @@ def sampling(node: NodeView) -> Sampling:
 
 
 def stretches(node: NodeView, w: Writer) -> list[Stretch] | Refusal:
-    """What happens to each axis that the node names; statements that compute what is not known go to `w`."""
+    """The resizing of each axis that the node names. Nodes for unknown lengths are added to `w`."""
     shape = node.known_shape(0)
     axes = [a % len(shape) for a in node.attributes.get("axes") or range(len(shape))]
     rois = _rois(node, len(axes))

@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Sampling:
-    """The interpolation of a Resize, the same for all of its axes."""
+    """The interpolation of a Resize, common to all axes."""
 
     mode: str
     coordinates: str
@@ -25,12 +25,12 @@ class Sampling:
 
     @property
     def reach(self) -> int:
-        """Distance up to which an input counts, in outputs when antialiasing shrinks, else in inputs."""
+        """The distance up to which an input has weight, in outputs if antialiasing shrinks, else in inputs."""
         return 2 if self.mode == "cubic" else 1
 
 
 def places(s: Sampling, size: int, out: int, scale: float, roi: tuple[float, float]) -> np.ndarray:
-    """Coordinate in the input of each output, float64[out]."""
+    """The input coordinate of each output, float64[out]."""
     y = np.arange(out, dtype=np.float64)
     length = scale * size  # of the output before it was cut to a whole number
     if s.coordinates == "align_corners":
@@ -52,7 +52,7 @@ def places(s: Sampling, size: int, out: int, scale: float, roi: tuple[float, flo
 
 
 def nearest_index(s: Sampling, x: np.ndarray, size: int) -> np.ndarray:
-    """Which input each output takes, int64."""
+    """The nearest input of each output, int64."""
     # Quotients of lengths: what float64 rounds off would move one that is whole, or midway.
     x = np.round(x, 9)
     rounded: np.ndarray = {
@@ -70,19 +70,19 @@ _GATHERED = 8
 
 
 def elements(s: Sampling, size: int, out: int, scale: float) -> tuple[int, int]:
-    """Of the taps of all outputs; and of their matrix, 0 where the neighbours are few enough to be gathered."""
+    """The number of taps of all outputs, and of elements of their matrix; 0 for the latter if gathers suffice."""
     count = 1 if s.mode == "nearest" else 2 * _reach(s, scale)[1]
     return out * count, out * size if count > _GATHERED else 0
 
 
 def _reach(s: Sampling, scale: float) -> tuple[float, int]:
-    """How much narrower inputs lie than outputs with antialiasing, 1 without; and how many count on each side."""
+    """The factor by which antialiasing shrinks distances (1 without), and the number of taps on each side."""
     shrink = min(scale, 1.0) if s.antialias else 1.0
     return shrink, math.ceil(s.reach / shrink)
 
 
 def taps(s: Sampling, x: np.ndarray, size: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """(index, weight), [out, taps] each. Beyond the edges the edge counts, or nothing if it is to be excluded."""
+    """(index, weight), [out, taps] each. Positions beyond an edge repeat it, or have no weight with exclude_outside."""
     shrink, reach = _reach(s, scale)
     index = np.floor(x).astype(np.int64)[:, None] + np.arange(1 - reach, reach + 1)[None, :]
     weight = kernel(s, (index - x[:, None]) * shrink)

@@ -1,4 +1,4 @@
-"""Rewrites a ScatterND that fills the places of a mask with one value, x[mask] = 0 in PyTorch, as Where.
+"""Rewrites a ScatterND of one value at a mask's true elements, as PyTorch exports x[mask] = 0, as Where.
 
 The places are NonZero of the mask. TensorRT-RTX has no layer for it, and 1.7.1 fails to build the plugin for it before a
 ScatterND of ranging sizes (convertExplicitDDSPluginToImplicit). A Where needs no places.
@@ -16,7 +16,7 @@ _REPEATS = ("Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 @node_rule("masked-fill", "ScatterND", flavour="tensorrt_rtx")
 def masked_fill_rule(node: NodeView) -> Replacement | None:
-    """ScatterND of one value at the places of a mask, by Where."""
+    """Rewrites ScatterND of one value at a mask's true elements as Where."""
     mask, value = _mask(node), _filled_with(node)
     if mask is None or value is None or node.attributes.get("reduction", "none") != "none":
         return None
@@ -35,7 +35,7 @@ def masked_fill_rule(node: NodeView) -> Replacement | None:
 
 
 def _mask(node: NodeView) -> NodeView | None:
-    """The NonZero whose places, one a row, are the indices."""
+    """The NonZero whose transposed result is the indices; None if there is none."""
     rows = node.maker(1)
     if rows is None or not rows.is_a("Transpose") or rows.attributes.get("perm", [1, 0]) != [1, 0]:
         return None
@@ -44,7 +44,7 @@ def _mask(node: NodeView) -> NodeView | None:
 
 
 def _filled_with(node: NodeView) -> str | None:
-    """The value that all updates have."""
+    """The single value that all updates repeat; None if there is none."""
     name, maker = node.input(2), node.maker(2)
     while maker is not None and maker.is_a(*_REPEATS):
         name, maker = maker.input(0), maker.maker(0)
@@ -54,7 +54,7 @@ def _filled_with(node: NodeView) -> str | None:
 
 
 def _covers(mask: NodeView, node: NodeView, rank: int) -> bool:
-    """Whether the mask has the sizes of the data's first axes: known ones, or as it is expanded to the data's shape."""
+    """Whether the mask has the sizes of the data's first axes, or is expanded to the data's shape."""
     sizes, whole = mask.dims(0), node.dims(0)
     if sizes is not None and whole is not None and sizes == whole[:rank] and None not in sizes:
         return True

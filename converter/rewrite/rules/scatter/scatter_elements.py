@@ -1,4 +1,4 @@
-"""Rewrites ScatterElements with a reduction, or with more indices than elements, by what TensorRT has.
+"""Rewrites ScatterElements with a reduction, or with more indices than elements, in operators that TensorRT has.
 
 TensorRT's scatter overwrites, and orders nothing. What reduces whole rows is a plugin's before (scatter_rows_plugin.py).
 
@@ -26,13 +26,13 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import PAIRS, P
 
 @node_rule("scatter-elements", "ScatterElements")
 def scatter_elements_rule(node: NodeView) -> Replacement | Refusal | None:
-    """ScatterElements with a reduction, or with more indices than elements."""
+    """Rewrites ScatterElements with a reduction, or with more indices than elements."""
     return rewrite_scatter(node, fits=_fits(node.shape(1), node.shape(0)))
 
 
 @node_rule("bool-scatter", "ScatterElements", "ScatterND")
 def bool_scatter_rule(node: NodeView) -> Replacement | None:
-    """scatters that reduce booleans do so in int32: a sum is an or, a product an and."""
+    """Computes scatters that reduce booleans in int32, where a sum is an Or and a product an And."""
     reduction = node.attributes.get("reduction", "none")
     if node.dtype(0) != "bool" or reduction == "none":
         return None
@@ -43,7 +43,7 @@ def bool_scatter_rule(node: NodeView) -> Replacement | None:
 
 
 def rewrite_scatter(node: NodeView, *, fits: bool | None) -> Replacement | Refusal | None:
-    """The node in operators that TensorRT has; None where it has it itself.
+    """Rewrites the node in operators that TensorRT has; None if TensorRT takes it as it is.
 
     fits: whether no size of the indices is more than the data's; None where that is not known.
     """
@@ -87,7 +87,7 @@ def rewrite_scatter(node: NodeView, *, fits: bool | None) -> Replacement | Refus
 
 
 def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool | None:
-    """Whether TensorRT takes the sizes; None where they are not all known."""
+    """Whether no size of the indices exceeds the data's, as TensorRT requires; None if some are unknown."""
     if indices is None or data is None or len(indices) != len(data):
         return None
     sizes = list(zip(indices, data, strict=True))
@@ -97,7 +97,7 @@ def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] |
 
 
 def _sizes(shape: tuple[int | None, ...] | None, axis: int) -> tuple[int | None, int]:
-    """The length along the axis, and the product of the other sizes as far as they are known."""
+    """The length along the axis, and the product of the other sizes with 1 for unknown ones."""
     if shape is None or shape[axis] is None:
         return None, 1
     return shape[axis], math.prod(size or 1 for at, size in enumerate(shape) if at != axis)

@@ -1,4 +1,4 @@
-"""Rewrites ScatterND with a reduction by one without: TensorRT's scatter overwrites, and orders nothing.
+"""Rewrites ScatterND with a reduction by one without: TensorRT's scatter only overwrites, in no order.
 
 What reduces whole rows, with one index in a tuple, is a plugin's before (scatter_rows_plugin.py).
 
@@ -26,7 +26,7 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
 
 @node_rule("scatter-nd", "ScatterND")
 def scatter_nd_rule(node: NodeView) -> Replacement | Refusal | None:
-    """ScatterND with a reduction."""
+    """Rewrites ScatterND with a reduction as one without."""
     name = node.attributes.get("reduction", "none")
     if name == "none":
         return None
@@ -74,7 +74,7 @@ def _part(
     updates: Value,
     pairs: tuple[int, int] | None,
 ) -> Value:
-    """The updates of one part written. pairs: the indices in a tuple and the rank of an update, if tuples are compared."""
+    """Scatters the updates of one part. pairs: tuple length and update rank if tuples must be compared."""
     combined = _combined(w, reduction, indices, updates, *pairs) if pairs else updates
     new = w.write(reduction.combine, w.GatherND(data, indices), combined)
     return scattered_tuples(w, data, indices, new, 0)
@@ -83,7 +83,7 @@ def _part(
 def _combined(
     w: Writer, reduction: ScatterReduction, indices: Value, updates: Value, depth: int, inner_rank: int
 ) -> Value:
-    """Two tuples are the same if all of their parts are."""
+    """Reduces the updates whose index tuples are equal."""
     equal = w.Equal(w.Unsqueeze(indices, axes=[1]), w.Unsqueeze(indices, axes=[0]))
     parts_equal = w.reduce("ReduceSum", w.Cast(equal, to="int32"), [2], keepdims=False)
     alike = w.Equal(parts_equal, w.number(depth, "int32"))
@@ -96,7 +96,7 @@ def _combined(
 def _sizes(
     indices: tuple[int | None, ...] | None, updates: tuple[int | None, ...] | None
 ) -> tuple[int | None, int]:
-    """How many updates there are, and the elements of each as far as they are known."""
+    """The number of updates, and the elements of each with 1 for unknown sizes."""
     if not indices or None in indices[:-1]:
         return None, 1
     inner = (updates or ())[len(indices) - 1 :]

@@ -1,4 +1,4 @@
-"""Writes a scatter along one axis, in parts that follow each other; rules/scatter/scatter_elements.py says what they do."""
+"""Writes a scatter along one axis in consecutive parts; rules/scatter/scatter_elements.py explains the method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import Part, Sc
 
 @dataclass(frozen=True)
 class Scatter:
-    """elements: whether ScatterElements takes the sizes. unique: whether no element gets two updates. dtype: of the data."""
+    """A scatter along one axis. elements: whether ScatterElements takes the sizes. unique: whether no element gets two
+    updates. dtype: of the data.
+    """
 
     axis: int
     elements: bool
@@ -20,7 +22,7 @@ class Scatter:
 
 
 def scattered(w: Writer, scatter: Scatter, cuts: list[Part], indices: Value, places: Value) -> Value:
-    """The data, input 0, with the updates, input 2. places: coordinates, or the indices if ScatterElements is used."""
+    """The data (input 0) with the updates (input 2). places: coordinates, or the indices if ScatterElements is used."""
     data, updates = w.x[0], w.x[2]
     if not cuts:
         return _part(w, scatter, data, indices, updates, places)
@@ -44,8 +46,8 @@ def _part(w: Writer, scatter: Scatter, data: Value, indices: Value, updates: Val
 
 
 def scattered_tuples(w: Writer, data: Value, places: Value, updates: Value, axis: int) -> Value:
-    """ScatterND of an update for each tuple of indices, none of them negative. axis: of the data, which a tuple's number for
-    it decides, and of the updates, along which the tuples are counted.
+    """ScatterND of one update per index tuple, none negative. axis: the data's scattered axis, which is also the axis of
+    updates that counts the tuples.
 
     Where sizes are decided when the engine runs, the data gets as many more slices along the axis as there are updates, and
     they are cut off again: TensorRT-RTX 1.6.1 writes only as many updates as the data has slices then, without a word
@@ -64,7 +66,7 @@ def scattered_tuples(w: Writer, data: Value, places: Value, updates: Value, axis
 
 
 def coordinates(w: Writer, indices: Value, axis: int, rank: int) -> Value:
-    """Along a new last dimension: the element's own position, but for the axis, where it is the index."""
+    """Each element's coordinates in a new last dimension, with the axis coordinate taken from the indices."""
     shape = w.Shape(indices)
     rows = []
     for at in range(rank):

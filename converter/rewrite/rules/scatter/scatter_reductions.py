@@ -1,4 +1,4 @@
-"""Lists the reductions of scatters: operators, neutral values, and the number of parts to take.
+"""Lists the reductions of scatters with their operators and neutral values, and splits long scatters into parts.
 
 Updates are compared in pairs to find those of one element. Many are taken in parts, one after the other, so that the
 pairs of one part are few; each part scatters into what the one before it gave.
@@ -14,13 +14,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ScatterReduction:
-    """combine: the operator for two values. over: the one for an axis."""
+    """combine: the operator on two values. over: the reduction along an axis."""
 
     combine: str
     over: str
 
     def neutral(self, dtype: str) -> np.ndarray:
-        """The value that changes no other, as a scalar of the type."""
+        """The neutral value of the reduction, as a scalar of the type."""
         kind = np.dtype(dtype)
         if self.combine in ("Max", "Min"):
             sign = -1 if self.combine == "Max" else 1
@@ -50,7 +50,7 @@ Part = tuple[int, int]
 
 
 def parts(length: int | None, width: int) -> list[Part] | None:
-    """Starts and ends that cut `length` updates of `width` elements; [] to cut nothing, None if PARTS are too few.
+    """Starts and ends that cut `length` updates of `width` elements; [] to cut nothing, None if PARTS parts are too few.
 
     Updates whose number is not known are not cut.
     """

@@ -1,4 +1,4 @@
-"""Replaces scatters that reduce whole rows with our plugin: graph networks add the messages of edges to nodes so.
+"""Replaces scatters that reduce whole rows by our plugin, as graph networks sum edge messages per node.
 
 PyTorch's scatter_add and scatter_reduce of an expanded index, by which PyTorch Geometric and torch_scatter aggregate, are
 ScatterElements whose indices are those of rows, broadcast along them; index_add and index_put are a ScatterND. The rules
@@ -35,8 +35,8 @@ _INTEGERS = (6, 7)
 
 
 def row_index(node: NodeView, operand: int, axis: int) -> np.ndarray | str | None:
-    """What holds the indices of the rows along `axis` of an input of the node: an array [E], or a value of one dimension
-    that is not 1, of E elements, or of one that holds for all rows.
+    """The row indices along `axis` of one of the node's inputs: an array [E], or the name of a value with one dimension that
+    is not 1, of E elements, or of a single index for all rows.
 
     None where the elements of a row are not seen to have the same index.
     """
@@ -61,12 +61,12 @@ def row_index(node: NodeView, operand: int, axis: int) -> np.ndarray | str | Non
 
 
 def same_size(one: Dim, other: Dim) -> bool:
-    """Whether two sizes are known to be the same number."""
+    """Whether two sizes are known to be equal."""
     return one is not None and one == other
 
 
 def row_count(node: NodeView, name: str) -> Dim:
-    """How many indices a value has that `row_index` found."""
+    """The number of indices in a value that `row_index` found."""
     dims = _dims(node, name) or ()
     return next((dim for dim in dims if dim != 1), 1)
 
@@ -82,7 +82,7 @@ def _of_each_row(constant: np.ndarray, axis: int) -> np.ndarray | None:
 
 
 def _before(maker: NodeView, axis: int, dims: Sequence[Dim]) -> int | None:
-    """The axis of the maker's first input along which its elements lie as they do along `axis` of what it makes."""
+    """The axis of the maker's first input that becomes `axis` of its output; None if there is none."""
     given = maker.dims(0)
     if given is None:
         return None
@@ -118,7 +118,7 @@ _NAN = "the largest and the smallest ignore NaN"
 
 @dataclass(frozen=True)
 class _Rows:
-    """What reduces whole rows. axis: of data, along which they lie. index: an array or a value, [E].
+    """A reduction of whole rows. axis: of data, along which the rows lie. index: an array or a value, [E].
 
     source: the value with the rows, along the same axis.
     """
@@ -130,7 +130,7 @@ class _Rows:
 
 @node_rule(NAME, "ScatterElements", "ScatterND")
 def scatter_rows_plugin_rule(node: NodeView) -> Replacement | None:
-    """ScatterElements and ScatterND that reduce whole rows by a plugin."""
+    """Rewrites ScatterElements and ScatterND that reduce whole rows as a plugin."""
     reduction, rank = node.attributes.get("reduction", "none"), node.rank(0)
     if reduction not in _REDUCTIONS or node.dtype(0) not in TYPE_VARIABLES[PLUGIN.key] or not rank:
         return None
@@ -151,7 +151,7 @@ def scatter_rows_plugin_rule(node: NodeView) -> Replacement | None:
 
 
 def _slices(w: Writer) -> _Rows | None:
-    """The form for a ScatterND whose tuples have one index each."""
+    """The row reduction of a ScatterND whose tuples have one index each; None for others."""
     node = w.node
     indices, data = node.shape(1), node.shape(0) or ()
     if not indices or indices[-1] != 1:
@@ -165,7 +165,7 @@ def _slices(w: Writer) -> _Rows | None:
 
 
 def _elements(w: Writer, rank: int) -> _Rows | None:
-    """The form for a ScatterElements that writes all elements of its rows."""
+    """The row reduction of a ScatterElements that writes whole rows; None for others."""
     node = w.node
     axis = int(node.attributes.get("axis", 0)) % rank
     data, indices, updates = (node.dims(at) for at in range(3))
@@ -186,7 +186,7 @@ def _elements(w: Writer, rank: int) -> _Rows | None:
 
 
 def _index(w: Writer, rows: _Rows) -> Value | None:
-    """One index for each row, from 0 on: ONNX counts those below 0 from the end. None if nothing has to be compared."""
+    """The index of each row, with negative ones resolved from the end. None if constant indices all differ."""
     node = w.node
     length = (node.shape(0) or ())[rows.axis]
     if isinstance(rows.index, np.ndarray):

@@ -17,7 +17,7 @@ _IN_PLACE = "TensorRT's layer runs only with the updated cache at the address of
 
 @node_rule("tensor-scatter", "TensorScatter")
 def tensor_scatter_rule(node: NodeView) -> Replacement | Refusal | None:
-    """TensorScatter, which TensorRT updates in place or refuses."""
+    """Rewrites TensorScatter, which TensorRT updates in place or refuses, as ScatterElements."""
     rank = node.rank(0)
     if rank is None:
         return None

@@ -1,4 +1,4 @@
-"""Rewrites Compress of a known number of results as a Gather of the elements that the condition lets through.
+"""Rewrites Compress with a known number of results as a Gather of the selected elements.
 
 Others are left to the plugin, where it takes the type.
 """
@@ -20,7 +20,7 @@ PLUGIN = standing_for("Compress")
 
 @node_rule("compress-plugin", "Compress")
 def compress_plugin_rule(node: NodeView) -> Replacement | None:
-    """Compress by a plugin."""
+    """Rewrites Compress as a plugin."""
     dtype = node.dtype(0)
     if not is_element(dtype):
         return None
@@ -34,7 +34,7 @@ def compress_plugin_rule(node: NodeView) -> Replacement | None:
 
 
 def positions(w: Writer, mask: Value, count: int) -> Value:
-    """The first `count` positions of the bool vector `mask` that are true, in order.
+    """The first `count` positions of true elements of the bool vector `mask`, in order.
 
     Each position is written to the place that the number of true ones before it gives; those that are not true, or
     come too late, to one place behind, which is cut off. Where fewer are true, the rest is 0.
@@ -49,7 +49,7 @@ def positions(w: Writer, mask: Value, count: int) -> Value:
 
 @node_rule("compress", "Compress")
 def compress_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Compress as a Gather."""
+    """Rewrites Compress as a Gather."""
     rank = node.rank(0)
     flat = not node.given("axis")
     axis = 0 if flat or not rank else int(node.attributes["axis"]) % rank

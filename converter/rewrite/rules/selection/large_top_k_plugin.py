@@ -1,4 +1,4 @@
-"""Replaces TopK of more elements than TensorRT's layer gives (3,840) with our plugin."""
+"""Replaces TopK of more elements than TensorRT's layer gives (3,840) by our plugin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLUGIN = standing_for("TopK")
 
 @node_rule("large-top-k-plugin", "TopK")
 def large_top_k_plugin_rule(node: NodeView) -> Replacement | Refusal | None:
-    """TopK of more elements than TensorRT's layer gives."""
+    """Rewrites TopK of more elements than TensorRT's layer gives as a plugin."""
     k = node.constant(1) if node.opset >= 10 else np.array(node.attributes.get("k", 0))
     dtype = node.dtype(0)
     if k is None or int(k.reshape(-1)[0]) <= LARGEST or not is_element(dtype):

@@ -1,4 +1,4 @@
-"""Unrolls NonMaxSuppression whose model declares how many boxes it gives.
+"""Unrolls NonMaxSuppression whose model declares the number of selected boxes.
 
 TensorRT-RTX has no kernel for its layer. How many boxes are left depends on the data, which standard operators cannot
 express; a model that declares the number promises it, and then the first that many rows are the result. Other models
@@ -31,7 +31,7 @@ NO_LIMIT: Any = PLUGIN.field("most").default
 
 @node_rule("non-max-suppression-plugin", "NonMaxSuppression", flavour="tensorrt_rtx")
 def non_max_suppression_plugin_rule(node: NodeView) -> Replacement | None:
-    """NonMaxSuppression by a plugin."""
+    """Rewrites NonMaxSuppression as a plugin."""
     if node.opset < 10 or {node.dtype(0), node.dtype(1)} != {"float32"}:
         return None
     most = node.constant(2)
@@ -67,7 +67,7 @@ _PROMISE = (
 
 @node_rule("non-max-suppression", "NonMaxSuppression")
 def non_max_suppression_rule(node: NodeView) -> Replacement | Refusal | None:
-    """NonMaxSuppression of a declared number of boxes becomes an unrolled selection."""
+    """Unrolls NonMaxSuppression with a declared number of boxes."""
     declared, scores = node.output_shape(0), node.shape(1)
     rows = declared[0] if declared else None
     if rows is None or scores is None or len(scores) != 3 or None in scores or node.opset < 11:
@@ -102,7 +102,7 @@ def _number(node: NodeView, index: int) -> float | None:
 
 
 class _Selection:
-    """The scores that are left, and all boxes as corners [batch, 1, boxes, 1] with their areas."""
+    """The remaining scores, and all boxes as corners [batch, 1, boxes] with their areas."""
 
     def __init__(
         self, w: Writer, node: NodeView, batch: int, boxes: int, overlap: float, floor: float | None
@@ -131,7 +131,7 @@ class _Selection:
             self.scores = w.Where(w.Greater(w.x[1], float(floor)), w.x[1], self.gone)
 
     def step(self) -> tuple[Value, Value]:
-        """The best box of each class, int64[batch, classes, 1], and whether there was one."""
+        """Selects the best box of each class, int64[batch, classes, 1], and tells whether there was one."""
         w = self.w
         best = w.ArgMax(self.scores, axis=2, keepdims=1)
         valid = w.Greater(w.reduce("ReduceMax", self.scores, [2]), self.gone)
@@ -149,13 +149,13 @@ class _Selection:
         return best, valid
 
     def _shared(self, low: Value, high: Value, axis: int) -> Value:
-        """Length that each box has in common with the chosen ones, not negative."""
+        """The overlap of each box with the selected one along an axis, at least 0."""
         w = self.w
         return w.Max(w.Sub(w.Min(self.parts[axis + 2], high), w.Max(self.parts[axis], low)), 0.0)
 
 
 def _first_rows(w: Writer, index: Value, valid: Value, shape: tuple[int, int, int], rows: int) -> Value:
-    """(image, class, box) of the first `rows` that are valid, -1 where there are fewer."""
+    """(image, class, box) of the first `rows` valid selections, padded with -1."""
     batch, classes, steps = shape
     total = batch * classes * steps
     w.expect(f"{total:,} selected boxes", nbytes=24 * total)

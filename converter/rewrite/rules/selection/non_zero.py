@@ -1,4 +1,4 @@
-"""Rewrites NonZero whose number of results is known: its input is constant, or the model declares the size.
+"""Rewrites NonZero with a known number of results: of a constant, or with a size that the model declares.
 
 Other nodes stay as they are for TensorRT, which has a layer, and become a plugin for TensorRT-RTX.
 """
@@ -19,7 +19,7 @@ PLUGIN = standing_for("NonZero")
 
 @node_rule("non-zero-plugin", "NonZero", flavour="tensorrt_rtx")
 def non_zero_plugin_rule(node: NodeView) -> Replacement | Refusal | None:
-    """NonZero by a plugin."""
+    """Rewrites NonZero as a plugin."""
     dtype = node.dtype(0)
     if node.rank(0) == 0:
         return Refusal(
@@ -38,7 +38,7 @@ def non_zero_plugin_rule(node: NodeView) -> Replacement | Refusal | None:
 
 @node_rule("non-zero", "NonZero")
 def non_zero_rule(node: NodeView) -> Replacement | None:
-    """NonZero of a known number of results."""
+    """Rewrites NonZero with a known number of results."""
     value = node.constant(0)
     if value is not None:
         found = np.array(np.nonzero(np.atleast_1d(value)), np.int64)

@@ -1,4 +1,4 @@
-"""Compares with the numbers of an axis where OneHot and Hardmax have a depth that only a run tells.
+"""Rewrites OneHot and Hardmax of a depth known at run time as a comparison with the indices of the axis.
 
 TensorRT wants the depth as a constant of the build ("Depth input of IOneHotLayer must be a build time constant"), its
 parser flattens no Hardmax before opset 13 that has several unknown sizes, and it takes none of no elements ("K of 1 not
@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
 def _varies(node: NodeView) -> bool:
-    """Whether TensorRT does not take the node."""
+    """Whether the depth is known at run time only, which TensorRT does not take."""
     if node.op_type == "OneHot":
         return not node.is_constant(1)
     shape = node.shape(0)
@@ -28,13 +28,13 @@ def _axis(node: NodeView, rank: int) -> int:
 
 
 def _range_opset(node: NodeView) -> int:
-    """That of Range."""
+    """The opset that the rewrite needs: that of Range if the depth varies."""
     return 11 if _varies(node) else 1
 
 
 @node_rule("dynamic-one-hot", "OneHot", opset=_range_opset)
 def dynamic_one_hot_rule(node: NodeView) -> Replacement | None:
-    """OneHot of a depth that varies."""
+    """Rewrites OneHot of a depth known at run time."""
     if not _varies(node):
         return None
     rank = node.known_rank(0)
@@ -50,7 +50,7 @@ def dynamic_one_hot_rule(node: NodeView) -> Replacement | None:
 
 @node_rule("dynamic-hardmax", "Hardmax", opset=_range_opset)
 def dynamic_hardmax_rule(node: NodeView) -> Replacement | None:
-    """Hardmax along an axis whose size varies, or is 0."""
+    """Rewrites Hardmax along an axis whose size varies, or is 0."""
     rank, dtype = node.rank(0), node.dtype(0)
     if rank is None or dtype is None or not _varies(node):
         return None
@@ -68,7 +68,7 @@ def dynamic_hardmax_rule(node: NodeView) -> Replacement | None:
 
 
 def _hit(w: Writer, index: Value, depth: Value, axis: int, rank: int) -> Value:
-    """Where the axis has the index. index: int64, 1 along the axis. depth: int64[1]."""
+    """Where the position along the axis equals the index. index: int64, size 1 along the axis. depth: int64[1]."""
     column = [1] * rank
     column[axis] = -1
     return w.Equal(index, w.Reshape(w.arange(depth), shape=column))

@@ -1,4 +1,4 @@
-"""Rewrites Unique over all elements whose number of results is known: declared by the model, or one element.
+"""Rewrites Unique over all elements whose number of results is declared by the model, or is one.
 
 An element is the first of its kind if no earlier one is equal; all pairs are compared. Other nodes, and those along an
 axis, are left to the plugin, where it takes the type.
@@ -19,7 +19,7 @@ PLUGIN = standing_for("Unique")
 
 @node_rule("unique-plugin", "Unique")
 def unique_plugin_rule(node: NodeView) -> Replacement | None:
-    """Unique by a plugin."""
+    """Rewrites Unique as a plugin."""
     dtype = node.dtype(0)
     if not is_element(dtype):
         return None
@@ -41,7 +41,7 @@ LARGEST = 1 << 14
 
 @node_rule("unique", "Unique")
 def unique_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Unique of a known number of results."""
+    """Rewrites Unique with a known number of results."""
     shape = node.shape(0)
     size = int(np.prod(np.array(shape, dtype=object))) if shape is not None and None not in shape else None
     declared = [node.output_shape(i) for i in (0, 1, 3)]
@@ -72,7 +72,7 @@ def unique_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _in_order(w: Writer, data: Value, first_at: Value, count: int) -> Value:
-    """bfloat16 is exact in float32, which TopK sorts everywhere."""
+    """The first occurrences in order of value. bfloat16 is sorted in float32, which TopK takes everywhere."""
     unsorted = w.Gather(data, first_at, axis=0)
     exact = w.node.dtype(0) == "bfloat16"
     keys = w.Cast(unsorted, to="float32") if exact else unsorted
@@ -81,7 +81,7 @@ def _in_order(w: Writer, data: Value, first_at: Value, count: int) -> Value:
 
 
 def _members(w: Writer, column: Value, values: Value, count: int) -> tuple[Value, Value]:
-    """Which of the values each element is, and how many are."""
+    """For each element, the number of its value among `values`; and the count of each value."""
     membership = w.Cast(w.Equal(column, w.Unsqueeze(values, axes=[0])), to="int64")
     numbers = w.reduce("ReduceSum", w.Mul(membership, w.numbers(count)), [1], keepdims=False)
     return numbers, w.reduce("ReduceSum", membership, [0], keepdims=False)

@@ -1,4 +1,4 @@
-"""Finds what a sequence or an optional holds, where the nodes that built it say so.
+"""Finds the contents of a sequence or an optional from the nodes that built it.
 
 TensorRT has tensors only. Most sequences of exported models are static all the same: a list of tensors that were put
 together, taken apart and joined again at positions that the model fixes. Such a sequence is a list of value names here.
@@ -20,7 +20,7 @@ _CHANGED = ("SequenceInsert", "SequenceErase")
 
 
 def elements(node: NodeView, name: str) -> list[str] | Refusal:
-    """The tensors in the sequence `name`, which the node can read."""
+    """The tensors in the sequence `name`, a value in scope; a Refusal if they are not known."""
     changes: list[onnx.NodeProto] = []
     maker = node.producer_of(name)
     while maker is not None and maker.op_type not in _BUILT:
@@ -52,7 +52,7 @@ def elements(node: NodeView, name: str) -> list[str] | Refusal:
 
 
 def position(node: NodeView, name: str, count: int, last: int) -> int | Refusal:
-    """A position in a sequence of `count` tensors; `last` where none is given.
+    """The index of a position in a sequence of `count` tensors; `last` if none is given.
 
     A negative one counts from the end: -1 is before the last tensor for who inserts, too, as in Python's list.insert.
     """
@@ -74,7 +74,7 @@ def position(node: NodeView, name: str, count: int, last: int) -> int | Refusal:
 
 
 def is_sequence(type_: onnx.TypeProto | None) -> bool:
-    """A sequence, or an optional one."""
+    """Whether the type is a sequence, or an optional sequence."""
     if type_ is not None and type_.HasField("optional_type"):
         return is_sequence(type_.optional_type.elem_type)
     return type_ is not None and type_.HasField("sequence_type")
@@ -86,7 +86,7 @@ def known_size(node: NodeView, index: int, axis: int) -> int | None:
 
 
 def split_sizes(total: int | None, given: np.ndarray | None, most: int) -> Sequence[int] | None:
-    """Sizes of the parts of SplitToSequence: as listed, in chunks of one size (the last may be smaller), or of one.
+    """Sizes of the parts of SplitToSequence: listed, equal chunks with a smaller last one, or ones. None if unknown.
 
     Of more than `most` chunks only the number is right.
     """

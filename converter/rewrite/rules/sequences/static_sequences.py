@@ -1,4 +1,4 @@
-"""Removes static sequences and optionals: nodes that read one read the tensors in it, until nothing reads the sequence."""
+"""Removes static sequences and optionals: readers take the tensors inside, until nothing reads the sequence."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
 
 @node_rule("sequence-map", "SequenceMap")
 def sequence_map_rule(node: NodeView) -> Replacement | Refusal | None:
-    """SequenceMap over static sequences becomes its body, once for each position.
+    """Unrolls SequenceMap over static sequences.
 
-    What is no sequence is the same each time."""
+    What is no sequence is the same each time.
+    """
     first = unrefused(elements(node, node.input(0)))
     columns = [first]
     for index in range(1, len(node.inputs)):
@@ -50,7 +51,7 @@ def sequence_map_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _holds(node: NodeView) -> tuple[bool, str] | Refusal:
-    """Whether the input holds something, and the value that it holds."""
+    """Whether the optional input has a value, and the name of that value."""
     name = node.input(0)
     while name:
         maker = node.producer_of(name)
@@ -73,7 +74,7 @@ def _holds(node: NodeView) -> tuple[bool, str] | Refusal:
 
 @node_rule("optionals", "Optional", "OptionalGetElement", "OptionalHasElement")
 def optionals_rule(node: NodeView) -> Replacement | Refusal | None:
-    """optionals that are known become their tensors."""
+    """Replaces known optionals by their tensors."""
     if node.op_type == "Optional":
         return None if node.used(0) else Replacement([], "unrolled: nothing reads the optional any more")
     if node.op_type == "OptionalGetElement" and not node.used(0):
@@ -141,7 +142,7 @@ def _split(node: NodeView) -> Result:
 
 
 def _built(node: NodeView) -> Result:
-    """Remove a sequence that is no longer read; refuse any other."""
+    """Removes a sequence that nothing reads any more; refuses any other."""
     if not node.used(0):
         return Replacement([], "unrolled: nothing reads the sequence any more")
     return Refusal(
@@ -165,5 +166,5 @@ _BODIES: Mapping[str, Callable[[NodeView], Result]] = {
 
 @node_rule("sequences", *_BODIES)
 def sequences_rule(node: NodeView) -> Result:
-    """static sequences become the tensors in them."""
+    """Replaces static sequences by their tensors."""
     return _BODIES[node.op_type](node)

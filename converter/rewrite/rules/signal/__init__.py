@@ -1,4 +1,4 @@
-"""Rewrites Fourier transforms and what belongs to them."""
+"""Rewrites Fourier transforms and related operators."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.signal.dft import dft_rule

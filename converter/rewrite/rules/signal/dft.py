@@ -40,7 +40,7 @@ def _largest(kind: str) -> int:
 
 @node_rule("dft", "DFT")
 def dft_rule(node: NodeView) -> Replacement | Refusal | None:
-    """DFT becomes a product with its matrix."""
+    """Rewrites DFT as a product with its matrix."""
     shape, dtype = node.known_shape(0), node.known_dtype(0)
     if shape[-1] not in (1, 2):
         return Refusal(
@@ -88,7 +88,7 @@ def transform(
     half: bool,
     dtype: str,
 ) -> Value:
-    """The transform along an axis of real or complex data of that shape, in its type, as ONNX's DFT gives it.
+    """The transform of real or complex data of this shape along an axis, in its type, as defined by ONNX's DFT.
 
     size: of the transform; None for that of the data, which is known at run time alone.
     """
@@ -115,7 +115,7 @@ def transform(
 def _long(
     w: Writer, data: Value, rank: int, points: int, size: int, parts: int, back: bool, half: bool, kind: str
 ) -> Value:
-    """Of all points, as complex numbers; what is asked for of them."""
+    """A transform too long for one matrix: all points as complex numbers, then the part that is asked for."""
     bins = size // 2 + 1
     used = min(points, bins if back and half else size)
     rows = w.slice(data, [0], [used], [rank - 2]) if used < points else data
@@ -139,7 +139,9 @@ def _long(
 
 
 def _two_products(w: Writer, data: Value, first: int, second: int, sign: int, kind: str) -> Value:
-    """data [R, first * second, 2]: transforms of each second point, turned by their distance, and transforms of these."""
+    """Cooley-Tukey step on data [R, first * second, 2]: transforms each second point, applies twiddle factors, and
+    transforms the rest.
+    """
     turns = np.exp(sign * 2j * np.pi * np.outer(np.arange(second), np.arange(first)) / (first * second))
     rows = w.Transpose(w.Reshape(data, shape=[-1, first, second, 2]), perm=[0, 2, 1, 3])
     rows = _turned(w, _full(w, rows, second, first, sign, kind), turns, kind)
@@ -148,7 +150,7 @@ def _two_products(w: Writer, data: Value, first: int, second: int, sign: int, ki
 
 
 def _full(w: Writer, data: Value, rows: int, points: int, sign: int, kind: str) -> Value:
-    """data [R, rows, points, 2], each row transformed."""
+    """Transforms each row of data [R, rows, points, 2]."""
     whole = w, points, points
     matrix = forward(*whole, points, 2, kind) if sign < 0 else inverse(*whole, 2, kind, factor=points)
     product = w.MatMul(w.Reshape(data, shape=[-1, rows, 2 * points]), matrix)
@@ -156,14 +158,14 @@ def _full(w: Writer, data: Value, rows: int, points: int, sign: int, kind: str) 
 
 
 def _turned(w: Writer, data: Value, factors: np.ndarray, kind: str) -> Value:
-    """Pairs times complex factors."""
+    """Multiplies (real, imaginary) pairs by complex factors."""
     crossed = np.stack([-factors.imag, factors.imag], -1).astype(kind)
     straight = w.Mul(data, factors.real[..., None].astype(kind))
     return w.Add(straight, w.Mul(w.Gather(data, [1, 0], axis=-1), crossed))
 
 
 def _chirp(w: Writer, data: Value, size: int, sign: int, kind: str) -> Value:
-    """2 j k = j^2 + k^2 - (k - j)^2: data [R, size, 2] times a chirp, convolved with its conjugate, times the chirp."""
+    """Bluestein's transform of data [R, size, 2]: 2 j k = j^2 + k^2 - (k - j)^2 turns it into a convolution with a chirp."""
     longer = 1 << (2 * size - 2).bit_length()
     half = 1 << (longer.bit_length() // 2)
     places = np.arange(size)
@@ -196,7 +198,7 @@ def _axis(node: NodeView, rank: int) -> int | Refusal:
 def _static(
     w: Writer, data: Value, rank: int, points: int, size: int, parts: int, back: bool, half: bool, kind: str
 ) -> tuple[Value, np.ndarray]:
-    """The points that count, and the matrix. A longer signal is cut, a shorter one is as if it ended in zeros."""
+    """The input points in use, and the matrix. Longer signals are cut, shorter ones count as if padded with zeros."""
     wanted = size // 2 + 1 if back and half else size
     used = min(points, wanted)
     if used < points:
@@ -209,7 +211,7 @@ def _static(
 def _dynamic(
     w: Writer, data: Value, rank: int, given: int | None, parts: int, back: bool, half: bool
 ) -> tuple[Value, Value]:
-    """The same for a signal whose length is known only at run time."""
+    """The same for signals whose length is known only at run time."""
     if given is not None:
         limit = given // 2 + 1 if back and half else given
         data = w.slice(data, [0], [limit], [rank - 2])

@@ -1,4 +1,4 @@
-"""Makes the matrices of discrete Fourier transforms, over values stored as (real, imaginary) pairs.
+"""Makes matrices of discrete Fourier transforms over values stored as (real, imaginary) pairs.
 
 A transform of n points into k is one product of n * c numbers by an [n * c, k * d] matrix, c and d being 1 for real and
 2 for complex values. Angles are reduced modulo the length as whole numbers, computed in float64 and rounded once.
@@ -20,7 +20,7 @@ PRODUCT = (
 
 
 def kind_of(dtype: str) -> str:
-    """The type of a transform of data of that type."""
+    """The type in which data of this type is transformed: float64 or float32."""
     return "float64" if dtype == "float64" else "float32"
 
 
@@ -37,7 +37,7 @@ def inverse(w: Writer, used: int, length: int, parts: int, kind: str, factor: fl
 
 
 def inverse_real(w: Writer, used: int, length: int, parts: int, kind: str) -> np.ndarray:
-    """The inverse for the first half of a spectrum whose other half is its conjugate: [used * parts, length].
+    """The inverse of a half spectrum whose other half is its conjugate: [used * parts, length].
 
     All bins but the first, and the one at half an even length, stand for two.
     """
@@ -49,7 +49,7 @@ def inverse_real(w: Writer, used: int, length: int, parts: int, kind: str) -> np
 
 
 def _matrix(w: Writer, rows: int, columns: int, tables: list[list[np.ndarray]], kind: str) -> np.ndarray:
-    """[rows * R, columns * C] of tables [R][C][length], each taken at row * column modulo the length."""
+    """[rows * R, columns * C] from tables [R][C][length], each read at row * column modulo the length."""
     length, parts, values = len(tables[0][0]), len(tables), len(tables[0])
     size = np.dtype(kind).itemsize * rows * parts * columns * values
     w.expect(f"a transform of {length:,} points", nbytes=size, fix=SPLIT)
@@ -63,7 +63,7 @@ def _matrix(w: Writer, rows: int, columns: int, tables: list[list[np.ndarray]], 
 
 
 def _tables(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines and sines of all angles; float64."""
+    """Cosines and sines of all multiples of 2 pi / length; float64."""
     turns = np.arange(length)
     angle = 2 * np.pi * turns / length
     cos, sin = np.cos(angle), np.sin(angle)
@@ -78,7 +78,7 @@ def _tables(length: int) -> tuple[np.ndarray, np.ndarray]:
 def computed(
     w: Writer, used: Value, length: Value, bins: Value, parts: int, *, back: bool, real_out: bool
 ) -> Value:
-    """The same matrices as float32 in the graph, for sizes (int64[1]) of run time."""
+    """The same matrices, computed in the graph as float32 for sizes (int64[1]) of run time."""
     rows = w.Unsqueeze(w.arange(used), axes=[1])
     turns = w.Mod(w.Mul(rows, w.Unsqueeze(w.arange(bins), axes=[0])), length)
     angle = w.Mul(w.Div(w.Cast(turns, to="float32"), w.Cast(length, to="float32")), 2 * np.pi)

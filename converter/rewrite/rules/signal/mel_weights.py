@@ -1,4 +1,4 @@
-"""Computes MelWeightMatrix of constant parameters by ONNX's reference implementation: TensorRT does not import it."""
+"""Computes MelWeightMatrix of constants by ONNX's reference implementation, as TensorRT does not import it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "uppe
 
 @node_rule("mel-weights", "MelWeightMatrix")
 def mel_weights_rule(node: NodeView) -> Replacement | Refusal | None:
-    """MelWeightMatrix of constants becomes a constant."""
+    """Folds MelWeightMatrix of constants into a constant."""
     feeds = {}
     for index, name in enumerate(_NAMES):
         value = node.constant(index)

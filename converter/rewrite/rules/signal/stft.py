@@ -1,4 +1,4 @@
-"""Rewrites STFT in the forms that TensorRT refuses: a window that the graph computes, a complex signal.
+"""Rewrites STFT in forms that TensorRT refuses: a window that the graph computes, or a complex signal.
 
 Frames are gathered, weighted and multiplied by the matrix of the Fourier transform.
 """
@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.rules.signal.fourier_matrices import PRODUCT, fo
 
 @node_rule("stft", "STFT")
 def stft_rule(node: NodeView) -> Replacement | Refusal | None:
-    """STFT with a computed window becomes frames and a product."""
+    """Rewrites STFT with a computed window as frames and a matrix product."""
     shape, dtype = node.shape(0), node.dtype(0)
     complex_signal = shape is not None and len(shape) == 3 and shape[2] == 2
     window_as_given = not node.input(2) or (node.is_constant(2) and not node.folded(2))
@@ -60,7 +60,7 @@ def _number(node: NodeView, index: int) -> int | None:
 
 
 def _frames(w: Writer, signal: Value, step: int, length: int) -> Value:
-    """1 + (size - length) / step pieces of the signal's second axis."""
+    """Cuts the signal's second axis into 1 + (size - length) / step frames."""
     count = w.Add(w.Div(w.Sub(w.size(signal, 1), [length]), [step]), [1])
     places = w.Add(w.Unsqueeze(w.Mul(w.arange(count), step), axes=[1]), w.numbers(length)[None])
     return w.Gather(signal, places, axis=1)

@@ -1,4 +1,4 @@
-"""Rewrites plugins of TensorRT, mmdeploy and others that standard operators express."""
+"""Rewrites plugins of TensorRT, mmdeploy and others as standard operators where these suffice."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.stock.attention import (

@@ -1,4 +1,4 @@
-"""Rewrites plugins for attention: softmax(Q K^T / sqrt(d) + mask) V, which TensorRT fuses, and DeBERTa's scores.
+"""Rewrites attention plugins, as softmax(Q K^T / sqrt(d) + mask) V, which TensorRT fuses, and DeBERTa's scores.
 
 Vaswani et al., arXiv 1706.03762. Sources:
 - open-mmlab/mmdeploy, csrc/mmdeploy/backend_ops/tensorrt/scaled_dot_product_attention/: q, k, v are [B, S, E], the mask is
@@ -45,7 +45,7 @@ _BELOW_ONE = 1 - 1e-7
 
 
 def positions(span: int, last: int, farthest: int) -> np.ndarray:
-    """p(d) for d from -farthest to farthest, int64. last: z. The logarithms are float64 here, float32 in the kernel."""
+    """p(d) for d from -farthest to farthest, int64. last: z. Logarithms are float64 here and float32 in the kernel."""
     middle = span // 2
     distance = np.arange(-farthest, farthest + 1)
     near = np.abs(distance) <= middle
@@ -78,7 +78,7 @@ def _scores(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _indices(w: Writer, span: int, last: int) -> Value:
-    """p(j - k) for queries j and keys k of every head, int64. A table has all distances up to where p changes no more."""
+    """p(j - k) for queries j and keys k of every head, int64. The table covers all distances up to where p is constant."""
     farthest = last
     while True:
         w.expect(f"a table of {farthest:,} distances", nbytes=16 * farthest)
@@ -137,7 +137,7 @@ def _attention(w: Writer, dtype: str) -> Value | Replacement | Refusal:
 
 
 def _of_images(w: Writer, dtype: str) -> Value | Refusal:
-    """A token sees those of its own image: of those that end behind as many images. Images may have no tokens."""
+    """Attention of tokens within their own image; an image may have no tokens."""
     node = w.node
     require_opset(node, _OPSET, "Range")
     given = settings(
@@ -164,7 +164,7 @@ def _of_images(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _parts(w: Writer, packed: Value, count: int) -> list[Value]:
-    """[B, S, H, D] for each of what [B, S, H, count, D] holds."""
+    """Splits [B, S, H, count, D] into `count` values [B, S, H, D]."""
     return [w.Squeeze(part, axes=[3]) for part in w.split(packed, [1] * count, 3)]
 
 

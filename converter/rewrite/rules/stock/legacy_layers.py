@@ -1,4 +1,4 @@
-"""Rewrites plugins of old releases of TensorRT, and of its demo/Diffusion, in standard operators.
+"""Rewrites plugins of old TensorRT releases and of its demo/Diffusion as standard operators.
 
 Source: NVIDIA/TensorRT, release 8.6, under plugin/:
 - normalizePlugin and common/kernels/normalizeLayer.cu: x / sqrt(sum of x^2 + eps) * scale, the sum over the channels of a

@@ -1,4 +1,4 @@
-"""Rewrites what mmdeploy and mmcv compute around detection heads and in PSANet: anchors, the best candidates, masks.
+"""Rewrites operators of mmdeploy and mmcv for detection heads and PSANet: anchors, best candidates, masks.
 
 Sources:
 - open-mmlab/mmdeploy, csrc/mmdeploy/backend_ops/tensorrt/gather_topk/gather_topk{.cpp,_kernel.cu}: the indices' axes but the
@@ -41,7 +41,7 @@ _COLLECT, _DISTRIBUTE = range(2)
 
 
 def _pair(value: Any, name: str, least: int = 0) -> tuple[int, int]:
-    """A number for both axes, or (height, width)."""
+    """(height, width) from one number or two. Raises RefusedError for other values."""
     found = value if isinstance(value, list) else [value, value]
     if len(found) == 2 and all(isinstance(one, int) and one >= least for one in found):
         return found[0], found[1]
@@ -77,7 +77,7 @@ def _psa_mask(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _unskewed(w: Writer, data: Value, places: int, cells: int, outer: list[int]) -> Value:
-    """[N, *outer, places, cells], a mask around each place, to [N, *outer, places, places], zero where no mask reaches.
+    """Turns masks around each place, [N, *outer, places, cells], into [N, *outer, places, places], zero beyond the mask.
 
     Rows that are filled up and then read as if they were one shorter move one further from each row to the next.
     """
@@ -184,7 +184,7 @@ def _corner_pool(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _running_extreme(w: Writer, dtype: str) -> Replacement | Refusal:
-    """Each step doubles how far back an element looks."""
+    """Rewrites cummax and cummin as comparisons with earlier elements, at distances that double."""
     dim, dims = settings(w.node, dim=int)["dim"], w.node.shape(0)
     if not dims:
         return w.node.unknown(0, "the rank")

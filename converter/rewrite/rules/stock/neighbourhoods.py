@@ -1,4 +1,4 @@
-"""Rewrites the two parts of neighbourhood attention (Hassani et al., arXiv 2204.07143 and 2209.15001), as products.
+"""Rewrites both halves of neighbourhood attention (Hassani et al., arXiv 2204.07143 and 2209.15001) as products.
 
 Source: SHI-Labs/NATTEN until 0.17, csrc. Names are those of its functions, for no exporter was found: natten1dqkrpb,
 natten2dqkrpb, natten3dqkrpb (q, k [B, heads, *space, D], bias [heads, 2K - 1, ...]), which give the scores of K, K^2 or K^3
@@ -33,7 +33,7 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
 
 
 def _along(length: int, kernel: int, dilation: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each place the numbers of its neighbours [L, K], and how far their places in the group are away."""
+    """The neighbours' indices [L, K] of each place along an axis, and their distances in steps of the dilation."""
     group, place = np.arange(length) % dilation, np.arange(length) // dilation
     size = -(-(length - group) // dilation)
     found = np.clip(place - kernel // 2, 0, size - kernel)[:, None] + np.arange(kernel)
@@ -41,7 +41,7 @@ def _along(length: int, kernel: int, dilation: int) -> tuple[np.ndarray, np.ndar
 
 
 def _space(w: Writer, lengths: Sequence[int], given: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The same for all axes: numbers [places, neighbours], and [axes, places, neighbours] of distances."""
+    """The neighbours over all axes: indices [places, neighbours], and distances [axes, places, neighbours]."""
     axes = len(lengths)
     kernel, dilation = (np.broadcast_to(given[name], axes) for name in ("kernel_size", "dilation"))
     wrong = (kernel < 1) | (dilation < 1) | (kernel * dilation > lengths)
@@ -54,7 +54,7 @@ def _space(w: Writer, lengths: Sequence[int], given: dict[str, Any]) -> tuple[np
     parts = [_along(*values) for values in zip(lengths, kernel.tolist(), dilation.tolist(), strict=True)]
 
     def spread(which: int, axis: int) -> np.ndarray:
-        """[L, K] of an axis as [L, 1, 1, K], say, for the first of two."""
+        """Broadcasts [L, K] of one axis over the space and its neighbours."""
         shape = np.ones(2 * axes, np.int64)
         shape[axis], shape[axes + axis] = parts[axis][which].shape
         return np.broadcast_to(parts[axis][which].reshape(shape), (*lengths, *kernel)).reshape(
@@ -66,7 +66,7 @@ def _space(w: Writer, lengths: Sequence[int], given: dict[str, Any]) -> tuple[np
 
 
 def _settings(node: NodeView, axes: int) -> dict[str, Any]:
-    """kernel_size and dilation, each as an int or as one for each axis."""
+    """kernel_size and dilation, each an int or one int per axis."""
     names: dict[str, Any] = {"kernel_size": int, "dilation": 1}
     several = {name for name in names if isinstance(node.attributes.get(name), list)}
     given = settings(node, **{name: list if name in several else default for name, default in names.items()})
@@ -78,7 +78,7 @@ def _settings(node: NodeView, axes: int) -> dict[str, Any]:
 
 
 def _gathered(w: Writer, index: int, lengths: Sequence[int], number: np.ndarray) -> Value:
-    """[B, heads, *space, D] of all neighbours: [B, heads, places, neighbours, D]."""
+    """Gathers all neighbours from [B, heads, *space, D]: [B, heads, places, neighbours, D]."""
     flat = w.Reshape(wide(w, index), shape=[0, 0, int(np.prod(lengths)), -1])
     return w.Gather(flat, number, axis=2)
 

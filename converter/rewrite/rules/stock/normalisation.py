@@ -1,4 +1,4 @@
-"""Rewrites plugins for group and instance normalisation as ONNX's InstanceNormalization.
+"""Rewrites group and instance normalisation plugins as ONNX's InstanceNormalization.
 
 Instance normalisation. Sources: NVIDIA/TensorRT, plugin/instanceNormalizationPlugin/instanceNormalizationPlugin.cu and
 instanceNormCommon.h (release 11.1): scales and bias are attributes, `relu` above 0 ends with a leaky ReLU of slope
@@ -29,7 +29,7 @@ _DIFFUSION_GROUPS = 32
 
 
 def _settings(node: NodeView) -> tuple[int, float, bool]:
-    """groups, epsilon and whether SiLU follows."""
+    """The groups, epsilon, and whether SiLU follows."""
     if node.op_type == "GroupNorm":
         given = settings(node, epsilon=1e-5, bSwish=0)
         return _DIFFUSION_GROUPS, given["epsilon"], bool(given["bSwish"])

@@ -1,4 +1,4 @@
-"""Rewrites operators on point clouds, of Pointnet2, mmcv and torch_cluster, as plugins, and as GatherND and sums.
+"""Rewrites point cloud operators of Pointnet2, mmcv and torch_cluster as plugins, and as GatherND and sums.
 
 Which plugin's form a node has, its domain, operands, attributes and outputs say. Sources:
 - erikwijmans/Pointnet2_PyTorch, pointnet2_ops_lib/pointnet2_ops/_ext-src/src/{sampling,group_points,interpolate,
@@ -73,7 +73,7 @@ _DISTANCES = (
 
 
 def _rows(w: Writer, table: Value, index: Value) -> Value:
-    """table [B, N, C] at index [B, ...]: [B, ..., C]."""
+    """Gathers rows of table [B, N, C] at index [B, ...]: [B, ..., C]."""
     require_opset(w.node, _OPSET, "GatherND with batches")
     return w.GatherND(table, w.Unsqueeze(w.Cast(index, to="int64"), axes=[-1]), batch_dims=1)
 
@@ -95,7 +95,7 @@ def _interpolate(w: Writer, dtype: str) -> Value:
 
 
 def _clouds(w: Writer, *indices: int) -> list[Value]:
-    """These operands, in float32 where they are not of one type that plugins take."""
+    """The operands as they are if they share a type that plugins take, else in float32."""
     types = {w.node.dtype(index) for index in indices}
     alike = len(types) == 1 and types <= set(TYPE_VARIABLES["T"])
     return [w.x[index] if alike else wide(w, index) for index in indices]
@@ -106,7 +106,9 @@ def _said(op: OpDef) -> str:
 
 
 def _three_nearest(w: Writer, dtype: str) -> Replacement:
-    """Distances, as the functions of mmcv and Pointnet2 give them; squares, as their kernels do, where Sqrt reads them."""
+    """The three nearest neighbours, with distances as in mmcv's and Pointnet2's functions, or with squares where Sqrt reads
+    them, as in their kernels.
+    """
     node = w.node
     settings(node)
     distances, places = plugin_outputs(w, _NEIGHBOURS, _clouds(w, 1, 0), {"neighbours": 3})
@@ -182,7 +184,7 @@ def _cluster_pairs(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _ball(w: Writer, dtype: str) -> Replacement | Refusal:
-    """Which form it is, the node's own attributes, outputs and operands say: domains get lost on the way."""
+    """Rewrites a ball query. Attributes, outputs and operands tell its form, as exporters may drop the domain."""
     node, inner, counted = w.node, 0.0, len(w.node.outputs) > 1
     points, middles = 0, 1
     if node.given("max_radius"):
@@ -232,7 +234,7 @@ def _farthest(w: Writer, dtype: str) -> Replacement:
 
 
 def _cluster_samples(w: Writer, dtype: str) -> Replacement | Refusal:
-    """A plugin for each cloud; the count is of float32, as torch_cluster has it."""
+    """Samples each cloud with a plugin; the count is rounded in float32, as in torch_cluster."""
     node, bounds = w.node, w.node.constant(1)
     settings(node)
     if (
@@ -280,7 +282,7 @@ def _select(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _pooled(w: Writer, dtype: str) -> Replacement | Refusal:
-    """Autoware's plugin of one reduction, for the features and for the coordinates."""
+    """Reduces features and coordinates, as Autoware's single plugin does."""
     op, alias = next((op, alias) for op in OPS for alias in op.aliases if alias.op_type == "SegmentCSR")
     made: list[Value] = []
     for index, reduce_by in enumerate((settings(w.node, reduce=str)["reduce"], "mean")):

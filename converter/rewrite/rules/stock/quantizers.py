@@ -1,4 +1,4 @@
-"""Rewrites the quantizers of NVIDIA ModelOpt as ONNX's own, and those that TensorRT alone has for onnxruntime.
+"""Rewrites the quantizers of NVIDIA ModelOpt as ONNX's own; for onnxruntime also those that only TensorRT has.
 
 Source of names, ports and attributes: nvidia-modelopt 0.47, modelopt/torch/quantization/export_onnx.py,
 modelopt/onnx/export/fp8_exporter.py, which leaves ONNX's operators in TensorRT's domain, and
@@ -66,24 +66,24 @@ STOCK_QUANTIZERS = NodeRule(
 
 
 def _blocks(w: Writer, data: Value, rank: int, axis: int, size: int) -> Value:
-    """The data with the axis last, cut into blocks: [..., blocks, size]."""
+    """Moves the axis last and cuts it into blocks: [..., blocks, size]."""
     return w.Reshape(_last(w, data, rank, axis), shape=[*[0] * (rank - 1), -1, size])
 
 
 def _whole(w: Writer, blocks: Value, rank: int, axis: int) -> Value:
-    """The blocks put together again, the axis in its place."""
+    """Joins the blocks and moves the axis back."""
     return _last(w, w.Reshape(blocks, shape=[*[0] * (rank - 1), -1]), rank, axis)
 
 
 def _last(w: Writer, data: Value, rank: int, axis: int) -> Value:
-    """The axis changes places with the last one."""
+    """Swaps the axis with the last one."""
     order = list(range(rank))
     order[axis], order[-1] = order[-1], order[axis]
     return data if axis == rank - 1 else w.Transpose(data, perm=order)
 
 
 def _shape_of(w: Writer, block: int = 32) -> tuple[int, int, int, int] | Refusal:
-    """Rank, axis, size of a block, and the type that is asked for. block: the size where the node does not say it."""
+    """Rank, axis, block size and requested type. block: the size for nodes without one."""
     given = settings(w.node, axis=-1, block_size=block, output_dtype=0, scale_type=NUMBERS["float8_e4m3fn"])
     dims, size = w.node.shape(0), given["block_size"]
     if not dims:
@@ -135,7 +135,7 @@ def _quantize_twice(w: Writer, _: str) -> Replacement | Refusal:
 
 
 def _power(w: Writer, exponent: Value) -> Value:
-    """2 to the power of an exponent that is kept with its bias."""
+    """2 to the power of a biased exponent."""
     return w.Pow(np.float32(2), w.Sub(w.Cast(exponent, to="float32"), np.float32(_BIAS)))
 
 

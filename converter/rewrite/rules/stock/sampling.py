@@ -1,4 +1,4 @@
-"""Rewrites plugins that sample images: grid samplers, a rotation, and those that enlarge images.
+"""Rewrites plugins that sample images: grid samplers, a rotation, and upsampling.
 
 Grid samplers that exporters wrote before ONNX had GridSample, and those with a layout of their own:
 - open-mmlab/mmdeploy, mmdeploy/pytorch/symbolics/grid_sampler.py and csrc/mmdeploy/backend_ops/tensorrt/grid_sampler/
@@ -144,13 +144,13 @@ TIES = "points half way between two pixels take the even one, as in PyTorch; the
 
 
 def grid_sample(w: Writer, images: Value, grid: Value, mode: str, padding: str, aligned: bool) -> Value:
-    """Samples of float32 images [N, C, H, W] at a grid [N, h, w, 2] of (x, y) from -1 to 1, or of volumes at (x, y, z)."""
+    """Samples float32 images [N, C, H, W] at a grid [N, h, w, 2] of (x, y) from -1 to 1, or volumes at (x, y, z)."""
     name = _RENAMED.get(mode, mode) if w.node.opset >= 20 else mode
     return w.GridSample(images, grid, mode=name, padding_mode=padding, align_corners=int(aligned))
 
 
 def known_number(number: object, words: tuple[str, ...], what: str) -> str:
-    """The word for PyTorch's number."""
+    """The word for a number of PyTorch's enumeration. Raises RefusedError for unknown numbers."""
     if isinstance(number, int) and 0 <= number < len(words):
         return words[number]
     listed = ", ".join(f"{i} ({word})" for i, word in enumerate(words))
@@ -267,7 +267,7 @@ def _rotate(w: Writer, dtype: str) -> Replacement:
 
 
 def _grid(w: Writer) -> Value:
-    """Where in the image, from -1 to 1, each pixel of the result comes from: [1, H, W, 2] in float32."""
+    """The image position, from -1 to 1, from which each result pixel is read: [1, H, W, 2] in float32."""
     half, minus = 0.5, -np.pi / 180
     angle = w.Mul(w.Reshape(wide(w, 1), shape=[1, 1]), minus)
     cos, sin = w.Cos(angle), w.Sin(angle)

@@ -1,4 +1,4 @@
-"""Rewrites ScatterND and ScatterElements that name a plugin's domain as ONNX's own.
+"""Rewrites ScatterND and ScatterElements in a plugin's domain as ONNX's own.
 
 TensorRT's parser looks at the op_type alone and takes such a node; but no type of it is inferred, and no other rule sees it.
 So it is left alone where the model's opset has no such operator and cannot be brought to one that has. Sources:

@@ -1,4 +1,4 @@
-"""Rewrites state spaces, of TensorRT-Edge-LLM and onnxruntime, as products and a Scan. Mamba's scan is a plugin.
+"""Rewrites state space operators of TensorRT-Edge-LLM and onnxruntime as products and a Scan. Mamba's scan is a plugin.
 
 Sources:
 - NVIDIA/TensorRT-Edge-LLM, cpp/plugins/mamba_plugin and cpp/kernels/mamba: a convolution over the last tokens and a state
@@ -37,7 +37,7 @@ _OPSET = 13
 
 
 def _groups(node: NodeView, of: int, groups: int) -> int:
-    """How many of these channels or heads share a group. RefusedError: they do not go into groups of one size."""
+    """The number of channels or heads per group. Raises RefusedError if the groups are uneven."""
     if groups < 1 or of % groups:
         reason = f"{of} channels or heads, and {groups} groups"
         raise RefusedError(Refusal(reason, "groups of one size", "correct the operands where they are made"))
@@ -56,12 +56,12 @@ def _step_sizes(w: Writer, given: Value, bias: Value | None, soft: object) -> Va
 
 
 def _counts(w: Writer, lengths: Value, tokens: Value) -> Value:
-    """How many of the tokens count, [N, 1]: a call of one token is told the length of all that came before, too."""
+    """The number of valid tokens, [N, 1]. A call with one token gets the total length so far."""
     return w.Unsqueeze(w.Min(w.Cast(lengths, to="int64"), tokens), axes=[1])
 
 
 def _edge_convolution(w: Writer, dtype: str) -> Replacement:
-    """x [N, S, C], with the K tokens before it: each output reads the last K of what is there."""
+    """Convolves x [N, S, C] behind the state of the last K tokens; each output reads the last K of them."""
     node = w.node
     given = settings(node, stride=1, padding=int, dilation=1, groups=0)
     channels, width = fixed_sizes(node, 1, 3, 0, 2)
@@ -86,7 +86,9 @@ def _edge_convolution(w: Writer, dtype: str) -> Replacement:
 
 
 def _edge_state(w: Writer, dtype: str) -> Replacement:
-    """All tokens at once: G groups of B and C, R heads in each, S tokens, P numbers of a head, K of the state's columns."""
+    """Updates the state for all tokens at once: G groups of B and C, R heads in each, S tokens, P numbers of a head, K state
+    columns.
+    """
     node = w.node
     given = settings(node, dt_softplus=0, ngroups=int)
     heads, groups = fixed_sizes(node, 1, 1, 0)[0], given["ngroups"]
@@ -129,7 +131,7 @@ def _no_window(node: NodeView, given: dict[str, object]) -> None:
 
 
 def _linear_attention(w: Writer, dtype: str) -> Replacement | Refusal:
-    """One token after the other, as onnxruntime defines it: H heads of keys and values, each of R heads of queries."""
+    """Linear attention token by token, as defined by onnxruntime: H heads of keys and values, R heads of queries each."""
     node = w.node
     names = {"update_rule": "gated_delta", "scale": 0.0, "chunk_size": 64, "state_window": 0}
     given = settings(node, q_num_heads=int, kv_num_heads=int, **names)
@@ -176,7 +178,7 @@ def _linear_attention(w: Writer, dtype: str) -> Replacement | Refusal:
 
 
 def _causal_convolution(w: Writer, dtype: str) -> Replacement | Refusal:
-    """Of images [N, C, L], or of rows [N, L, C] with channels_last; zeros before the first token where it has no state."""
+    """Causal convolution of [N, C, L], or of [N, L, C] with channels_last; zeros before the first token without a state."""
     node = w.node
     given = settings(node, activation="none", dilation=1, ndim=1, channels_last=0, state_window=0)
     _no_window(node, given)

@@ -1,4 +1,4 @@
-"""Reads nodes of foreign plugins: their names in each domain, their attributes, and what they leave open."""
+"""Reads nodes of foreign plugins: their names in each domain, their attributes and the defaults of these."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANYWHERE = (PROVIDER_DOMAIN, "TRT", "trt")
 
 
 def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
-    """These plugins in the domains that models in the wild have them in: none, modelopt's, TensorRT's, and `domains`.
+    """The plugin names in the domains in which models have them: none, modelopt's, TensorRT's, and `domains`.
 
     A name that ONNX has too is the plugin's only in one of these domains.
     """
@@ -35,7 +35,7 @@ def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Plugin:
-    """What a plugin takes and gives, and what is written for it.
+    """A foreign plugin's signature and its replacement.
 
     body: gives the result, from a Writer of the node and the type of its first operand; or all that a rule may give.
     what: of the Replacement of a body that gives the result alone.
@@ -53,7 +53,7 @@ class Plugin:
 
 
 def rewriter(plugins: Mapping[str, Plugin]) -> Rewriter:
-    """The rule for these op_types (or domain::op_type). A node that has other ports than its plugin is refused."""
+    """The rule for these op_types (or domain::op_type). It refuses nodes whose ports differ from their plugin's."""
 
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
         plugin = plugins.get(f"{node.domain}::{node.op_type}") or plugins[node.op_type]
@@ -104,7 +104,8 @@ def _of_type(node: NodeView, index: int, wanted: str) -> Refusal:
 
 
 def settings(node: NodeView, **defaults: Any) -> dict[str, Any]:
-    """The node's attributes, each of the type of its default. RefusedError: one is missing, unknown or of another.
+    """The node's attributes, each of the type of its default. Raises RefusedError if one is missing, unknown or of another
+    type.
 
     A type in a default's place: the node must have the attribute. A number may come as a list of one. A default that is an
     array stands for floats, in a tensor or a list.
@@ -139,7 +140,7 @@ def _attribute(node: NodeView, reason: str, expected: str) -> RefusedError:
 
 
 def require_opset(node: NodeView, opset: int, operator: str) -> None:
-    """RefusedError: the model could not be brought to an opset that has the operator which the rule writes."""
+    """Raises RefusedError if the model could not be converted to an opset with the operator that the rule writes."""
     if node.opset < opset:
         raise RefusedError(
             f"the model is of opset {node.opset}, which lacks what {operator} needs, and onnx cannot convert it",
@@ -149,7 +150,7 @@ def require_opset(node: NodeView, opset: int, operator: str) -> None:
 
 
 def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
-    """Sizes along these axes of an operand of that rank. RefusedError: one is unknown, or it has another rank."""
+    """Sizes along these axes of an operand of that rank. Raises RefusedError if one is unknown or the rank differs."""
     dims = node.known_shape(index)
     if len(dims) != rank:
         raise RefusedError(
@@ -164,10 +165,10 @@ def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
 
 
 def wide(w: Writer, index: int) -> Value:
-    """An operand in float32."""
+    """An operand, cast to float32."""
     return w.x[index] if w.node.dtype(index) == "float32" else w.Cast(w.x[index], to="float32")
 
 
 def narrow(w: Writer, data: Value, dtype: str) -> Value:
-    """A float32 value in the type that the node's output has."""
+    """A float32 value, cast to the node's output type."""
     return data if dtype == "float32" else w.Cast(data, to=dtype)

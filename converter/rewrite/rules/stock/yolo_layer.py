@@ -1,4 +1,4 @@
-"""Rewrites YoloLayer_TRT, which decodes the three maps of YOLOv5 and keeps the boxes with an object.
+"""Rewrites YoloLayer_TRT, which decodes YOLOv5's three maps and keeps boxes with an object.
 
 Source: NVIDIA-AI-IOT/yolov5_gpu_optimization, 0001-Enable-onnx-export-with-decode-plugin.patch and deepstream-sample/
 yoloPlugins.cpp, yoloForward_nc.cu. Of a map [N, 3 * (5 + classes), H, W], t being what the sigmoid gave: the centre is
@@ -72,7 +72,7 @@ def _decode(w: Writer, dtype: str) -> Replacement | Refusal:
 
 
 def _rows(w: Writer, index: int, last: Value, anchors: np.ndarray, classes: int, stride: int) -> Value:
-    """float32 [N, 3 * H * W, 7] of a map: corners, score, class, objectness."""
+    """float32 [N, 3 * H * W, 7] from one map: corners, score, class, objectness."""
     data = wide(w, index)
     shape = w.Concat([0, _ANCHORS, 5 + classes], w.size(data, 2), w.size(data, 3), axis=0)
     cells = w.Transpose(w.Reshape(data, shape), perm=[0, 1, 3, 4, 2])  # [N, 3, H, W, 5 + classes]
