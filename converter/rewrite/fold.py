@@ -48,7 +48,7 @@ NOT_FOLDED = frozenset(
 
 
 def fold_and_infer(graph: Graph) -> None:
-    """Folds and infers until that finds no more: a Range is known once its ends are."""
+    """Folds and infers in turns until nothing changes, as a Range is known only once its ends are."""
     for _ in range(ROUNDS):
         if not fold(graph):
             return
@@ -56,7 +56,8 @@ def fold_and_infer(graph: Graph) -> None:
 
 
 def fold(graph: Graph) -> bool:
-    """One pass over what came to the graph since the last one, and over what waits for its type. Whether it found any.
+    """One folding pass over nodes added since the last one, and nodes waiting for types. Returns whether anything was
+    folded.
 
     Small constant nodes are computed, and removed. Shape and Size of a value whose shape is fixed count as constant. What
     onnxruntime refuses stays as it is.
@@ -70,7 +71,7 @@ def fold(graph: Graph) -> bool:
 
 @dataclass(frozen=True)
 class _FoldableNode:
-    """A node that can be computed, in the form in which it is. `shape`: the value, if that is all there is to it."""
+    """A node that can be computed, in the form for onnxruntime. `shape`: the value of a Shape or Size."""
 
     node: Node
     proto: onnx.NodeProto
@@ -78,7 +79,7 @@ class _FoldableNode:
 
 
 class _FoldingPlan:
-    """Nodes of a model that can be computed, by graph, each after those whose results it reads."""
+    """The foldable nodes of each graph, in execution order."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -135,7 +136,7 @@ class _FoldingPlan:
         return _FoldableNode(node, proto, None)
 
     def _small(self, name: str, scope: Scope) -> bool:
-        """Whether the value is a constant that is small enough, or will be one."""
+        """Whether the value is a small constant, or will become one."""
         holder = scope.holder(name)
         if holder is None:
             return False
@@ -152,12 +153,12 @@ class _FoldingPlan:
         )
 
     def _operators(self, node: Node, others: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """The operators by which a folded value is computed."""
+        """The operators from which a folded value was computed."""
         before = (others.get(name) or self.graph.folded.get(name, frozenset()) for name in node.inputs)
         return frozenset({node.op_type}).union(*before)
 
     def fold(self, scope: Scope) -> None:
-        """Put constants in the place of this graph's nodes."""
+        """Replaces this graph's foldable nodes by constants."""
         works = self.nodes[scope]
         values, twins = _compute(scope, works)
         done = [
@@ -216,7 +217,7 @@ def _elements(dims: Iterable[int]) -> int:
 
 
 def _shape_constant(node: onnx.NodeProto, shape: Sequence[Dim]) -> onnx.TensorProto | None:
-    """What a Shape or Size node reports, where that is fixed."""
+    """The value of a Shape or Size node if it is fixed, else None."""
     ends = {a.name: a.i for a in node.attribute}
     part = shape[ends.get("start", 0) : ends.get("end", len(shape))]
     sizes = [dim for dim in part if isinstance(dim, int)]
@@ -237,7 +238,7 @@ _GROUP = 1000
 def _compute(
     scope: Scope, works: Sequence[_FoldableNode]
 ) -> tuple[dict[str, onnx.TensorProto], dict[str, str]]:
-    """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them.
+    """Computes the nodes' values by name, leaving out nodes that onnxruntime refuses and those that depend on them.
 
     And names of values that are the same as another, by which that one is found.
     """
@@ -277,7 +278,7 @@ def _compute(
 def _without_twins(
     scope: Scope, works: Sequence[_FoldableNode], known: Mapping[str, onnx.TensorProto]
 ) -> tuple[list[_FoldableNode], dict[str, str]]:
-    """The nodes without duplicates of earlier ones, and by a duplicate's output, the earlier node's.
+    """The nodes without duplicates, and a map from a duplicate's output to the earlier node's.
 
     A model has many of a kind: the body of a function comes with the same shapes each time.
     """
@@ -311,7 +312,7 @@ def _without_twins(
 
 
 def _held(scope: Scope, name: str) -> onnx.TensorProto | None:
-    """The initializer of that name, or the tensor of the Constant that makes the value."""
+    """The initializer of that name, or the tensor of the Constant node that makes the value."""
     holder = scope.holder(name)
     if holder is None or name in holder.tensors:
         return None if holder is None else holder.tensors[name]
@@ -328,7 +329,7 @@ def _content(tensor: onnx.TensorProto) -> bytes:
 
 
 def _signature(work: _FoldableNode, scope: Scope) -> tuple[str, tuple[int, ...]]:
-    """Nodes of one operator on values of the same types: what onnxruntime lacks, it lacks for all of them."""
+    """The operator and its input types: if onnxruntime refuses one such node, it refuses all."""
     return work.node.op_type, tuple(scope.elem_type(n) for n in (*work.node.inputs, *work.node.outputs))
 
 
@@ -338,7 +339,7 @@ def computed_values(
     outputs: Iterable[str],
     known: Mapping[str, onnx.TensorProto] = _NOTHING,
 ) -> dict[str, np.ndarray] | None:
-    """What onnxruntime makes of nodes that read constants of the model, or `known`; None if it does not run them."""
+    """The results of onnxruntime for nodes that read constants of the model, or `known`; None if it refuses."""
     source = scope.whole.source
     needed = dict.fromkeys(name for node in nodes for name in node.input if name)
     proto = onnx.ModelProto(ir_version=source.proto.ir_version)
@@ -362,7 +363,7 @@ def computed_values(
 
 
 def _give(scope: Scope, name: str, graph: onnx.GraphProto) -> None:
-    """A constant of the model, for another graph."""
+    """Adds a constant of the model to another graph."""
     holder = scope.holder(name)
     if holder is None:
         return

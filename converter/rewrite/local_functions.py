@@ -1,4 +1,4 @@
-"""Inlines the model's own functions if TensorRT would not accept their nodes inside a function.
+"""Inlines the model's own functions where TensorRT would not accept their nodes.
 
 TensorRT's parser inlines functions itself, so that one with operators that it imports stays as it is.
 """
@@ -22,12 +22,12 @@ Kind = tuple[str, str]
 
 
 def all_functions(model: Model) -> Iterator[Kind]:
-    """Every function that the model has."""
+    """The kinds of all functions in the model."""
     return ((normalise_domain(f.domain), f.name) for f in model.proto.functions)
 
 
 def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> frozenset[Kind]:
-    """Functions that the model calls and that hold such a node, themselves or through others that they call.
+    """Called functions that contain such a node, directly or through functions that they call.
 
     One that is an alias of ours stands for its operator, and is left out.
     """
@@ -51,12 +51,12 @@ def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> froze
 
 
 def not_native(domain: str, op_type: str) -> bool:
-    """Whether TensorRT's parser knows no such operator; it looks at the op_type only."""
+    """Whether TensorRT's parser lacks the operator; it looks at the op_type only."""
     return op_type not in native_operators()
 
 
 def inline(model: Model, functions: frozenset[Kind]) -> Model:
-    """The model with the nodes of these functions in the place of their calls; itself if there are none.
+    """The model with these functions inlined; itself if there are none.
 
     A function that was written for another opset than the model's stays: onnx does not inline it.
     """

@@ -1,4 +1,4 @@
-"""Casts what a node reads to the type that ONNX wants, where exporters left several floating-point types, or int32 indices.
+"""Casts node inputs to one floating-point type, or to int64 indices, where ONNX wants that and exporters mixed types.
 
 NVIDIA ModelOpt's exports in float16 have such nodes: layers become float16, while a constant or a residual stays float32.
 TensorRT refuses them or computes in one of the types, onnxruntime refuses them. Constants take the type of the values, as
@@ -46,7 +46,7 @@ _FORMATS = {fmt.elem: fmt for fmt in FORMATS.values()}
 
 
 def with_one_float_type(model: Model) -> tuple[Model, tuple[Rewrite, ...]]:
-    """The model in which each node reads one floating-point type where ONNX wants one, and what was cast for that."""
+    """The model with mixed floating-point inputs of nodes cast to one type, and a record for each Cast."""
     if not _may_mix(model.proto):
         return model, ()
     proto = model.copied()
@@ -71,7 +71,7 @@ def with_one_float_type(model: Model) -> tuple[Model, tuple[Rewrite, ...]]:
 
 
 def _agrees(stated: onnx.TypeProto.Tensor, elem: int, made: onnx.TypeProto.Tensor | None) -> bool:
-    """Whether what a model states of a value may be so, by the type and shape that the value's node gives it."""
+    """Whether the stated type and shape of a value are compatible with those that its node gives it."""
     if elem and stated.elem_type != elem:
         return False
     if made is None or not made.HasField("shape") or not stated.HasField("shape"):
@@ -84,7 +84,7 @@ def _agrees(stated: onnx.TypeProto.Tensor, elem: int, made: onnx.TypeProto.Tenso
 
 
 def _may_mix(proto: onnx.ModelProto) -> bool:
-    """Whether the model has several floating-point types, int32 and _OF_INT64, or nodes of TensorRT's own; cheap."""
+    """Quick test for several floating-point types, int32 indices (_OF_INT64), or nodes in TensorRT's domain."""
     found = elem_types(proto.graph)
     indexed = False
     for graph in all_graphs(proto.graph):
@@ -102,7 +102,7 @@ def _may_mix(proto: onnx.ModelProto) -> bool:
 
 
 class _Casts:
-    """Puts Casts into a proto, node by node. types: the element types of all values, which grow right on the way."""
+    """Inserts Casts into a proto, node by node. types: element types of all values, corrected along the way."""
 
     def __init__(self, model: Model, proto: onnx.ModelProto, types: dict[str, int]) -> None:
         self.records: list[Rewrite] = []
@@ -137,7 +137,7 @@ class _Casts:
     def _unite(
         self, node: onnx.NodeProto, made: list[onnx.NodeProto], known: dict[tuple[str, int], str]
     ) -> None:
-        """Casts in front of a node, and the types of what it makes."""
+        """Inserts Casts before a node, and notes the types of its outputs."""
         schema = operator_schema(node.op_type, normalise_domain(node.domain), self._opset)
         if schema is None or node.domain:
             return
@@ -174,7 +174,7 @@ class _Casts:
                 self._types[name] = united[port.type_str]
 
     def _cast(self, name: str, cast: str, elem: int) -> onnx.NodeProto:
-        """A node that makes the value in another type: of a constant a constant, as TensorRT wants a scale to be one."""
+        """A node that gives the value in another type. Constants stay constants, as TensorRT wants constant scales."""
         if name not in self._constants:
             return helper.make_node("Cast", [name], [cast], to=elem)
         values = self._model.array(self._constants[name]).astype(numpy_dtype(elem))
@@ -182,7 +182,7 @@ class _Casts:
         return helper.make_node("Constant", [], [cast], value=tensor)
 
     def _common(self, node: onnx.NodeProto, indices: list[int]) -> int:
-        """The type of the computed values, if the constants fit into it; else the widest. Scales are never rounded."""
+        """The type of the computed inputs if the constants fit it, else the widest. Scales are never rounded."""
         names = [node.input[i] for i in indices]
         computed = {self._types[name] for name in names if name not in self._constants}
         if len(computed) == 1 and node.op_type != "QuantizeLinear":

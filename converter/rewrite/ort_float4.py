@@ -1,4 +1,4 @@
-"""Holds float4 as float8 for onnxruntime, which has no kernel for float4: float8e4m3fn has all of its numbers."""
+"""Stores float4 as float8e4m3fn, which has all of its values, as onnxruntime has no float4 kernel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from trtsmith.converter.model.new_weights import NewWeights
 
 
 def has_float4(model: Model) -> bool:
-    """Whether a value of the model is stated to be float4."""
+    """Whether the model declares any value as float4."""
     return TensorProto.FLOAT4E2M1 in elem_types(model.proto.graph)
 
 
 def without_float4(model: Model) -> Model:
-    """The model with float8 in the place of float4: constants, and what is stated of values. Quantizers stay."""
+    """The model with float8 constants and declared types instead of float4. Quantizers stay."""
     if not has_float4(model):
         return model
     proto, weights = model.copied(), NewWeights()

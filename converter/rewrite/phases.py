@@ -62,14 +62,14 @@ class Options:
         return [rule for rule in self.all_rules() if not rule.faults]
 
     def all_rules(self) -> list[NodeRule]:
-        """The rules of a target, with those for what it computes wrongly."""
+        """All rules for the target, including those for its faults."""
         stock = self.target.stock
         rules = [rule for rule in self.rules if rule.concerns(self.target)]
         return [_without(rule, stock) for rule in rules] if stock else rules
 
 
 def _without(rule: NodeRule, op_types: frozenset[str]) -> NodeRule:
-    """The rule, without business with nodes of these op_types."""
+    """The rule without these op_types."""
     return replace(
         rule, op_types=tuple(kind for kind in rule.op_types if kind.rpartition("::")[2] not in op_types)
     )
@@ -77,7 +77,7 @@ def _without(rule: NodeRule, op_types: frozenset[str]) -> NodeRule:
 
 @dataclass(frozen=True)
 class Rewriting:
-    """A graph on its way through the phases, and what was done to it.
+    """The state of a rewrite: the graph, and the records so far.
 
     graph:    is changed in place.
     unfolded: the model before its constants were folded for custom operators, until these were looked for.
@@ -101,13 +101,15 @@ class Rewriting:
 
     @property
     def model(self) -> Model:
-        """The graph as it is now."""
+        """The current graph as a model."""
         return self.graph.model()
 
 
 @dataclass(frozen=True)
 class Paused:
-    """The phases up to some point. model: the graph there. go_on: the work of a graph, with what was done up to there."""
+    """A rewrite that stopped between phases. model: its graph. go_on: makes the Rewriting from a graph, with earlier
+    records.
+    """
 
     model: Model
     go_on: partial[Rewriting]
@@ -117,14 +119,14 @@ class Paused:
 
 
 def paused(work: Rewriting) -> Paused:
-    """Keeps nothing of the graph but the model: with its tables, that is some times as large."""
+    """Keeps only the model of a graph, as the graph's tables take several times its memory."""
     known = {f.name: getattr(work, f.name) for f in fields(work) if f.name != "graph"}
     return Paused(work.model, partial(Rewriting, **known))
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One step. does: what it leaves behind, as one says it to a user."""
+    """One phase of rewriting. does: its result, in words for a user."""
 
     name: str
     does: str
@@ -140,14 +142,14 @@ def _freeze(work: Rewriting) -> Rewriting:
 
 
 def _profile(work: Rewriting) -> Rewriting:
-    """Before all that reads shapes and constants: guards and rules see what is decided. Frozen inputs decide, too."""
+    """Applies the profile before anything reads shapes and constants, so that guards and rules see the results."""
     if work.options.profile is None:
         return work
     return replace(work, rewrites=(*work.rewrites, *decide_by_profile(work.graph, work.options.profile)))
 
 
 def _fold(work: Rewriting) -> Rewriting:
-    """Rules fold as they go; this is for the passes, which read what exporters compute. Nothing is folded for nothing.
+    """Folds constants for the passes, which read computed shapes; rules fold by themselves. Skipped if no pass takes a node.
 
     Sequences become the tensors in them first: torch's dynamo exporter, unoptimised, splits into one.
     """
@@ -185,7 +187,7 @@ def _moves(work: Rewriting) -> Rewriting:
 
 
 def _opset(work: Rewriting) -> Rewriting:
-    """Only for rules that have to write what the model's opset has not. Where it cannot be, they refuse."""
+    """Converts the model to the opset that a rule needs, if onnx can; else the rule refuses."""
     kinds = {f"{domain}::{name}" if domain else name for domain, name in work.graph.kinds()}
     later = {rule: frozenset(rule.kinds) for rule in work.options.legal_rules() if rule.opset != 1}
     rules = [rule for rule, taken in later.items() if kinds & taken]
@@ -205,7 +207,7 @@ def _opset(work: Rewriting) -> Rewriting:
 
 
 def _legalise(work: Rewriting) -> Rewriting:
-    """What rules write, as standard operators for onnxruntime's own, has sizes that the profile may decide by, too."""
+    """Applies the rules, and then the profile again, as it may decide sizes that the rules wrote."""
     legal = _legal(work)
     if work.options.profile is None or len(legal.rewrites) == len(work.rewrites):
         return legal
@@ -221,7 +223,7 @@ def _legal(work: Rewriting) -> Rewriting:
 
 
 def _types(work: Rewriting) -> Rewriting:
-    """Rules read ONNX's own types; what becomes of a node in a legal type may then be another rule's."""
+    """Legalises element types, and then applies the rules again to the retyped nodes."""
     typed = legalise_types(work.graph)
     if not typed.changed:
         return work
@@ -234,7 +236,7 @@ def _precision(work: Rewriting) -> Rewriting:
 
 
 def _target_faults(work: Rewriting) -> Rewriting:
-    """All rules, since what one of them writes in its final type may be another's. Not where no node is any rule's."""
+    """Applies all rules, as rules may write nodes that other rules take. Skipped if no rule takes any node."""
     rules = work.options.all_rules()
     if work.graph.revision == work.settled and not _any_fault(work, rules):
         return work
@@ -258,34 +260,32 @@ def _outputs(work: Rewriting) -> Rewriting:
 
 
 PHASES = (
-    Phase("freeze", "inputs that the user gave values are constants", _freeze),
+    Phase("freeze", "inputs with values from the user are constants", _freeze),
+    Phase("profile", "constants, branches and axes that the profile's sizes decide are fixed", _profile),
+    Phase("fold", "constant subgraphs are folded where a custom operator may read them", _fold),
+    Phase("custom_ops", "custom operators with an alias are plugin nodes", _custom_ops),
     Phase(
-        "profile", "what the sizes of the profile decide is written down: constants, branches, axes", _profile
+        "moves", "quantized constants are transposed, cut and joined as DequantizeLinear reads them", _moves
     ),
-    Phase("fold", "what constants decide is a constant, where a custom operator may read it", _fold),
-    Phase("custom_ops", "nodes of custom operators, by their aliases, are plugin nodes", _custom_ops),
-    Phase("moves", "quantized constants are as DequantizeLinear reads them: transposed, cut, joined", _moves),
     Phase(
         "opset",
-        "the model is of an opset that has the operators which a rule writes for a node of it",
+        "the model's opset has the operators that the rules write for its nodes",
         _opset,
     ),
     Phase(
         "legalise",
-        "standard operators that TensorRT does not import are made of those that it does",
+        "standard operators that TensorRT does not import are rewritten in those that it does",
         _legalise,
     ),
-    Phase(
-        "types", "values of element types that TensorRT does not compute in are of types that it has", _types
-    ),
-    Phase("precision", "the network is in the precision that was asked for", _precision),
-    Phase("target_faults", "nothing is left that the target is known to compute wrongly", _target_faults),
+    Phase("types", "values of unsupported element types have types in which TensorRT computes", _types),
+    Phase("precision", "the network is in the requested precision", _precision),
+    Phase("target_faults", "known faults of the target are avoided", _target_faults),
     Phase(
         "byte_constants",
-        "a constant of int8 is read by DequantizeLinear alone, as TensorRT wants it",
+        "int8 constants are read by DequantizeLinear alone, as TensorRT requires",
         _byte_constants,
     ),
-    Phase("outputs", "outputs share no elements with other values where that goes wrong", _outputs),
+    Phase("outputs", "outputs share no memory with other values where the target fails on that", _outputs),
 )
 """In this order, each once. No other code rewrites a graph for TensorRT."""
 
@@ -293,7 +293,7 @@ _BEFORE_PRECISION = next(index for index, phase in enumerate(PHASES) if phase.ru
 
 
 def run_to_precision(model: Model, options: Options, before: tuple[Rewrite, ...] = ()) -> Rewriting:
-    """The phases before the precision. model: its types inferred. before: what was done to it already."""
+    """Runs the phases before the precision. model: with inferred types. before: records of earlier changes."""
     return _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options, rewrites=before))
 
 
@@ -304,7 +304,7 @@ def run_rules(model: Model, rules: Sequence[NodeRule]) -> Model:
 
 
 def run_from_precision(work: Rewriting) -> tuple[Rewriting, Model]:
-    """The precision and the phases behind it; and the graph as the precision left it."""
+    """Runs the precision and later phases. Also returns the graph right after the precision."""
     precision, *rest = PHASES[_BEFORE_PRECISION:]
     typed = precision.run(work)
     model = typed.model
@@ -319,6 +319,6 @@ def _run(phases: Sequence[Phase], work: Rewriting) -> Rewriting:
 
 
 def known_faults() -> tuple[tuple[str, Fault], ...]:
-    """What TensorRT is known to compute wrongly, each with the name of the rule or phase that writes around it."""
+    """All known faults of TensorRT, each with the name of the rule or phase that avoids it."""
     of_rules = ((rule.name, fault) for rule in RULES for fault in (*rule.faults, *rule.partly))
     return (*of_rules, (SEPARATE_OUTPUTS, UNWRITTEN), (SEPARATE_OUTPUTS, LOST), ("precision", FLOAT16_SUMS))

@@ -1,4 +1,4 @@
-"""Stage: makes the graph that TensorRT gets, and the reference graph that onnxruntime runs, from one source."""
+"""Stage: rewrites a model into TensorRT's graph, and into the reference graph that onnxruntime runs."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ _NOTHING: Mapping[str, np.ndarray] = {}
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """Outputs of a graph in 16 bits, its sums emulated as the target forms them, for inputs of the model."""
+    """Outputs of a 16-bit graph with sums emulated as on the target, for inputs of the model."""
 
     model: Model
     feeds: Mapping[str, np.ndarray]
     outputs: Mapping[str, np.ndarray]
 
     def is_of(self, model: Model, feeds: Mapping[str, np.ndarray]) -> bool:
-        """Whether that graph, with these inputs, gives the outputs."""
+        """Whether the outputs are those of this graph for these inputs."""
         return model is self.model and all(
             name in self.feeds and np.array_equal(array, self.feeds[name]) for name, array in feeds.items()
         )
@@ -67,7 +67,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """The TensorRT graph and what was done to get it.
+    """The TensorRT graph and the records of its rewrite.
 
     model:    plugin nodes in domain `trtsmith`, value types inferred.
     rewrites: nodes that were replaced.
@@ -93,15 +93,15 @@ class Rewritten:
     tried: Tried | None = field(default=None, repr=False, compare=False)
 
     def found(self) -> int:
-        """Number of nodes that a pass or rule took, or refused."""
+        """The number of nodes that passes and rules took or refused."""
         return len(self.rewrites) + len(self.declined)
 
     def with_model(self, model: Model) -> Rewritten:
-        """The same of another graph, from which a precision then starts."""
+        """The same rewrite with another graph, from which a precision then starts."""
         return replace(self, model=model, typed=None, before=None, tried=None)
 
     def in_precision(self, reduce: Callable[[Rewriting], Rewriting]) -> Rewritten:
-        """The graph in another precision; the phases behind the precision see what that made."""
+        """The graph in another precision, with all later phases applied again."""
         if self.before is not None:
             return _finished(self.before.resumed(), reduce)
         work = Rewriting(
@@ -115,7 +115,7 @@ class Rewritten:
         return _finished(work, reduce)
 
     def warnings(self) -> tuple[str, ...]:
-        """What changes the model's results or its interface, one sentence each; every command shows them."""
+        """Changes of the model's results or interface, one sentence each, which every command shows."""
         return (
             *map(str, self.frozen),
             *map(str, self.io_types),
@@ -131,7 +131,7 @@ class Rewritten:
             yield from filter(None, (self.precision.warning(), self.precision.drawn_warning()))
 
     def of_profile(self) -> tuple[str, ...]:
-        """What one has to know of the graph without an engine, which holds for its profile anyway."""
+        """Notes on the limits of the graph itself; an engine holds for its profile anyway."""
         decided = sum(PROFILE in record.pass_name.split(", ") for record in self.rewrites)
         if not decided:
             return ()
@@ -159,7 +159,7 @@ def rewrite(
     rules: Sequence[NodeRule] = RULES,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """The graph that the target gets: every phase of converter/rewrite/phases.py, in order, in the precision of the model.
+    """Makes the graph for the target by all phases of converter/rewrite/phases.py, in the model's own precision.
 
     freeze: values of inputs that become constants. passes, rules: all of them, but where a part is looked at alone.
     profile: the ranges of the inputs' sizes, for which alone the graph has to hold; sizes that it fixes are the inputs'.
@@ -191,7 +191,7 @@ def rewrite(
 
 
 def _finished(work: Rewriting, reduce: Callable[[Rewriting], Rewriting] | None = None) -> Rewritten:
-    """The phases from the precision on, which `reduce` brings the graph into."""
+    """Runs the phases from the precision on; `reduce` brings the graph into the precision."""
     before = paused(work)
     done, typed = run_from_precision(replace(work, reduce=reduce))
     return Rewritten(
@@ -212,7 +212,7 @@ _FOR_REFERENCES = (*stock.RULES, *stock.FOR_ONNXRUNTIME, *contrib.RULES)
 
 
 def expand(model: Model) -> Model:
-    """Plugin nodes made of standard operators. ConversionError if it cannot be."""
+    """Expands plugin nodes into standard operators. Raises ConversionError if that is impossible."""
     inferred = infer_shapes(model)
     try:
         return model.with_proto(expand_model(inferred.proto, value_dtypes(inferred.proto)))
@@ -221,18 +221,18 @@ def expand(model: Model) -> Model:
 
 
 def for_onnxruntime(model: Model) -> Model:
-    """`expand`, and bfloat16 held in float32, of which onnxruntime's CPU has few kernels."""
+    """`expand`, with bfloat16 stored as float32, as onnxruntime has few bfloat16 kernels on the CPU."""
     return without_bfloat16(expand(model))
 
 
 def cannot_expand(model: Model, error: ExpansionError) -> ConversionError:
-    """What to say of a model in which an expansion cannot be written."""
+    """The error for a model in which an expansion is impossible."""
     what = f"the model cannot be expanded into standard operators: {error}"
     return ConversionError(what, str(model.path), error.expected, error.fix)
 
 
 def runnable(rewritten: Model) -> Model:
-    """The TensorRT graph in a form that onnxruntime runs. What was left to a plugin of TensorRT is expanded as ours is."""
+    """The TensorRT graph in a form that onnxruntime runs, with our plugins and TensorRT's own expanded."""
     expanded = for_onnxruntime(rewritten)
     native = {kind for rule in stock.FOR_ONNXRUNTIME for kind in rule.kinds}
     left = has_float4(expanded) or any(
@@ -243,12 +243,12 @@ def runnable(rewritten: Model) -> Model:
 
 
 def onnxruntime_runs(domain: str, op_type: str) -> bool:
-    """Whether onnxruntime itself has the operator, or the user a function for it: the original node is its own reference."""
+    """Whether onnxruntime or a user's function runs the operator, so that it needs no expansion in the reference."""
     return (domain, op_type) in operators_that_run() or function_for(domain, op_type) is not None
 
 
 def reference(model: Model) -> Model:
-    """The original model in a form that onnxruntime runs: only what it has not is expanded, no other pass runs.
+    """The original model in a form that onnxruntime runs: only operators that it lacks are expanded.
 
     Unknown nodes stay as they are, and onnxruntime will refuse them by name.
     """
@@ -257,7 +257,7 @@ def reference(model: Model) -> Model:
 
 
 def defined_here(model: Model) -> tuple[str, ...]:
-    """Operators that onnxruntime has not, or no CPU kernel for: the reference has them by what makes them for TensorRT."""
+    """Operators without a CPU kernel in onnxruntime, which the reference takes from TensorRT's rewrite."""
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     kinds = Graph(model).kinds() - functions
     foreign = {kind for kind in kinds if not onnxruntime_runs(*kind)}
@@ -267,7 +267,7 @@ def defined_here(model: Model) -> tuple[str, ...]:
 
 
 def lowered(model: Model) -> Model:
-    """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these.
+    """The original model with plugin nodes for operators that onnxruntime lacks, ready for `expand`.
 
     Plugins that standard operators express, and operators of onnxruntime's own that it has no CPU kernel for, are written
     in these.
@@ -299,5 +299,5 @@ def lowered(model: Model) -> Model:
 
 
 def has_plugin_nodes(model: Model) -> bool:
-    """Whether there is anything to expand."""
+    """Whether the model has nodes to expand."""
     return any(True for _ in plugin_nodes(model.proto.graph))

@@ -1,4 +1,4 @@
-"""Adds an Identity to outputs that share elements with other values: the last phase for TensorRT-RTX.
+"""Adds an Identity to outputs that share memory with other values: the last phase for TensorRT-RTX.
 
 Two faults of TensorRT-RTX 1.6.1, both seen on an H200, and both gone with an Identity that only the caller reads:
 
@@ -50,7 +50,7 @@ _LOST = f"{LOST}: an Identity keeps it"
 
 
 def separate_outputs(graph: Graph, target: Target) -> tuple[Rewrite, ...]:
-    """Puts an Identity behind each output of the model that needs one; a record for each. Types are inferred."""
+    """Adds an Identity behind each output that needs one, with a record for each. Types are inferred before."""
     if not (UNWRITTEN.concerns(target) or LOST.concerns(target)):
         return ()
     returned, fixed = Counter(graph.root.results), _fixed(graph.root)
@@ -88,7 +88,7 @@ def separate_outputs(graph: Graph, target: Target) -> tuple[Rewrite, ...]:
 
 
 def _note(graph: Graph, name: str, returned: int, fixed: bool) -> str:
-    """Why the output of the model needs an Identity; "" if it does not.
+    """The reason why the output needs an Identity; "" if it needs none.
 
     returned: how often the model returns it. fixed: whether it follows from constants alone.
     """
@@ -105,7 +105,7 @@ def _note(graph: Graph, name: str, returned: int, fixed: bool) -> str:
 
 
 def _above(graph: Graph, name: str, *, shared: bool) -> bool:
-    """Whether the value shows elements of one that others read, too; or (not shared) of what a Transpose made."""
+    """Whether the value is a view of one with other readers, or (not `shared`) of a Transpose's result."""
     root = graph.root
     queue, seen = deque([name]), {name}
     while queue:
@@ -123,7 +123,7 @@ def _above(graph: Graph, name: str, *, shared: bool) -> bool:
 
 
 def _fixed(root: Scope) -> set[str]:
-    """Values that follow from constants alone; none behind nodes that hold graphs."""
+    """Values computed from constants alone, except by nodes with subgraphs."""
     found: set[str] = set()
     for node in root.nodes:
         if not node.scopes and all(not n or n in found or root.is_constant(n) for n in node.inputs):

@@ -11,7 +11,7 @@ _TITLES = {"tensorrt": "TensorRT", "tensorrt_rtx": "TensorRT-RTX"}
 
 @dataclass(frozen=True)
 class Target:
-    """The TensorRT that gets a graph, and the GPU.
+    """The TensorRT and the GPU for which a graph is made.
 
     flavour:            "tensorrt" or "tensorrt_rtx".
     version:            such as (1, 7, 1, 116); () if it is not known: it then has every fault that its flavour ever had.
@@ -32,7 +32,7 @@ class Target:
 
     @property
     def title(self) -> str:
-        """Such as "TensorRT-RTX 1.7.1.116"."""
+        """The name for messages, such as "TensorRT-RTX 1.7.1.116" or "TensorRT" without a version."""
         return " ".join((_TITLES[self.flavour], ".".join(map(str, self.version)))).strip()
 
 
@@ -42,7 +42,7 @@ RTX = Target("tensorrt_rtx")
 
 @dataclass(frozen=True)
 class Fault:
-    """What a TensorRT computes wrongly, or fails at, of a graph that it should take.
+    """A fault of TensorRT: it computes a valid graph wrongly, or fails on it.
 
     flavour:  whose fault it is, one of FLAVOURS.
     seen:     versions in which it was seen, oldest first.
@@ -60,18 +60,18 @@ class Fault:
     fixed: str | None = None
 
     def concerns(self, target: Target) -> bool:
-        """Whether graphs for the target are to be written around the fault."""
+        """Whether the rewrite for this target has to avoid the fault."""
         if target.flavour != self.flavour:
             return False
         return self.fixed is None or not target.version or target.version < version_of(self.fixed)
 
     def __str__(self) -> str:
-        """Such as "TensorRT-RTX 1.6.1 takes layout = 1 for layout = 0"."""
+        """The fault as a clause, such as "TensorRT-RTX 1.6.1 takes layout = 1 for layout = 0"."""
         return f"{_TITLES[self.flavour]} {' and '.join(self.seen)} {self.what}"
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """ "10.13.3.9.post1" becomes (10, 13, 3, 9)."""
+    """Parses a version: "10.13.3.9.post1" becomes (10, 13, 3, 9)."""
     numbers = []
     for part in text.split("."):
         if not part.isdigit():

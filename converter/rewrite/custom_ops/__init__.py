@@ -46,26 +46,26 @@ def _has_attention(kinds: Kinds) -> bool:
 
 
 def _has_softmax(kinds: Kinds) -> bool:
-    """Beside what the passes before make attention of."""
+    """Whether a Softmax stands beside attention that earlier passes find."""
     return ("", "Softmax") in kinds and (_has_alias(kinds) or _has_attention(kinds))
 
 
 ALIASES = Pass(
     "aliases",
-    "nodes of custom operators become plugin nodes, by whichever alias",
+    "custom operators with an alias become plugin nodes",
     _aliases,
     _has_alias,
     _is_alias,
 )
 GRID_SAMPLE_ATTENTION = Pass(
     "grid-sample-attention",
-    "multi-scale deformable attention exported as a chain of GridSample becomes a plugin node",
+    "multi-scale deformable attention that was exported as GridSample nodes becomes a plugin node",
     _grid_sample_attention,
     _has_attention,
 )
 ATTENTION_FROM_OFFSETS = Pass(
     "attention-from-offsets",
-    "softmax and sampling locations are computed by the plugin of multi-scale deformable attention",
+    "softmax and sampling locations move into the plugin of multi-scale deformable attention",
     _attention_from_offsets,
     _has_softmax,
 )

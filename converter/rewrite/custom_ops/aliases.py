@@ -1,4 +1,4 @@
-"""Replaces custom nodes by plugin nodes, by the aliases of the operators."""
+"""Replaces custom nodes by plugin nodes, using the operators' aliases."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NAME = "aliases"
 
 
 def qualified(domain: str, op_type: str) -> str:
-    """A node's kind as people write it: mmcv::grid_sampler, or the bare op_type for the default domain."""
+    """A node's kind for messages: mmcv::grid_sampler, or the bare op_type for the default domain."""
     return f"{domain}::{op_type}" if domain else op_type
 
 
 def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
-    """Lower every node that has an alias. Nodes have names of their own."""
+    """Replaces every node that has an alias. Node names must be unique."""
     values = value_names(graph)
     for part in all_graphs(graph):
         wanted = {tensor.name for tensor in part.outputs}
@@ -61,7 +61,7 @@ def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
 
 
 def _lowered(node: gs.Node, opset: int, wanted: Container[str]) -> Lowered | Refusal | None:
-    """What the node becomes. UsageError where the definition is somebody's own, and does not hold together."""
+    """The replacement of the node. Raises UsageError if the definition is a user's and is inconsistent."""
     try:
         return lower(foreign_node(node, node.name, wanted), opset)
     except LookupError as error:

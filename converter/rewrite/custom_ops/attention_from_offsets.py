@@ -52,7 +52,7 @@ class Locations:
 
 @dataclass(frozen=True)
 class _Scaled:
-    """What is added to the reference: `moved` times `number`, times the tensors `times`, over the tensors `over`."""
+    """The summand beside the reference points: `moved` * `number` * the tensors `times` / the tensors `over`."""
 
     moved: Moved
     number: float = 1.0
@@ -61,7 +61,7 @@ class _Scaled:
 
 
 def find_locations(locations: gs.Tensor, spatial_shapes: gs.Tensor, points: int) -> Locations:
-    """Raises UnprovedError where the locations are made in another way, or might be."""
+    """The plugin inputs from which the locations are computed. Raises UnprovedError unless that is proved."""
     below = climb_moved(locations)
     add = producer(below.origin)
     if add is None or add.op != "Add" or domain_of(add):
@@ -80,7 +80,7 @@ def find_locations(locations: gs.Tensor, spatial_shapes: gs.Tensor, points: int)
 
 
 def _sizes(spatial_shapes: gs.Tensor) -> np.ndarray:
-    """(width, height) of each level."""
+    """The (width, height) of each level."""
     constant = constant_of(spatial_shapes)
     if constant is None:
         raise UnprovedError(
@@ -90,7 +90,7 @@ def _sizes(spatial_shapes: gs.Tensor) -> np.ndarray:
 
 
 def _scalings(moved: Moved) -> Iterator[_Scaled]:
-    """Every reading of a chain of Mul and Div as one tensor that is scaled by others."""
+    """Every reading of a chain of Mul and Div as one tensor scaled by others."""
     pending = [_Scaled(moved)]
     while pending:
         scaled = pending.pop()
@@ -134,7 +134,9 @@ def _proved(reference: Moved, scaled: _Scaled, sizes: np.ndarray, points: int) -
 
 
 def of_each(moved: Moved, what: str) -> Size:
-    """How many entries of the batch share what is moved. UnprovedError where others share it: queries, heads, samples."""
+    """The number of batch entries that share the moved tensor. Raises UnprovedError if queries, heads or samples
+    share it.
+    """
     repeats = moved.repeats()
     for role, times in repeats.items():
         if role != "batch" and times != ONE:
@@ -143,7 +145,7 @@ def of_each(moved: Moved, what: str) -> Size:
 
 
 def _checked(arranged: Arranged, table: Moved, number: float, sizes: np.ndarray, divides: bool) -> Arranged:
-    """The offsets, if the table scales them by (1 / width, 1 / height) of each level."""
+    """The offsets, if the table scales them by (1 / width, 1 / height) of each level; else raises UnprovedError."""
     constant = constant_of(table.origin)
     if constant is None:
         raise UnprovedError(f"{table.origin.name!r}, which scales the offsets, is no constant", "a constant")
@@ -169,7 +171,7 @@ def _checked(arranged: Arranged, table: Moved, number: float, sizes: np.ndarray,
 
 
 def _reference_roles(moved: Moved) -> list[tuple[str, Atoms]]:
-    """The axes of reference points, in order; UnprovedError where heads differ or (x, y) are not two numbers."""
+    """The axes of the reference points, in order. Raises UnprovedError if heads differ or (x, y) are not two numbers."""
     axes = moved.axes()
     if axes["heads"]:
         raise UnprovedError(f"{moved.origin.name!r} differs between heads", "one reference for all heads")
@@ -184,12 +186,14 @@ def _reference_roles(moved: Moved) -> list[tuple[str, Atoms]]:
 
 
 def _points_of(moved: Moved) -> Arranged:
-    """Points (x, y), those of each level or the same for all."""
+    """Reference points (x, y), for each level or the same for all."""
     return arrange(moved.origin, _reference_roles(moved))
 
 
 def _boxes(centre: Moved, extents: Moved, number: float, points: int) -> Arranged:
-    """Boxes (cx, cy, w, h): both are parts of one tensor, and the factor is a half over the number of points."""
+    """Reference boxes (cx, cy, w, h): centre and size are parts of one tensor, scaled by a half over the number of
+    points.
+    """
     if not isclose(number * points, 0.5, rel_tol=1e-6):
         raise UnprovedError(f"the offsets are scaled by {number:.6g}", f"0.5 / {points} points")
     first, second = (climb_moved(moved.origin).after(moved) for moved in (centre, extents))
@@ -221,7 +225,7 @@ _FIX = "none is needed: softmax and locations stay nodes of their own, which cos
 
 @dataclass(frozen=True)
 class _OffsetMatch:
-    """reference, offsets, logits: of the new node; what makes each of them of a tensor of the graph."""
+    """Sources of the new node's inputs reference, offsets and logits, each with the steps from a tensor of the graph."""
 
     reference: Arranged
     offsets: Arranged
@@ -229,7 +233,7 @@ class _OffsetMatch:
 
 
 def take_offsets(graph: gs.Graph) -> Iterator[Record]:
-    """Put the one plugin into the place of the other wherever the nodes before it are proved to be what it computes."""
+    """Replaces each plugin node by the one with softmax and locations, where the nodes before it are proved to be those."""
     for part in all_graphs(graph):
         kept = {id(tensor) for tensor in part.outputs}
         for node in list(part.nodes):
@@ -252,7 +256,7 @@ def take_offsets(graph: gs.Graph) -> Iterator[Record]:
 
 
 def _softmax(node: gs.Node) -> tuple[gs.Node, Moved] | None:
-    """The Softmax that the weights come from, and how they are moved from there."""
+    """The Softmax that makes the weights, and the moves behind it; None if there is none."""
     moved = climb_moved(_input(node, "attention_weights"))
     made = producer(moved.origin)
     if made is None or made.op != "Softmax" or domain_of(made):
@@ -325,7 +329,7 @@ def _has(port: str) -> bool:
 
 
 def _replace(part: gs.Graph, node: gs.Node, new: list[gs.Node], kept: set[int]) -> None:
-    """Replace the node by the new nodes, and remove what is unused then."""
+    """Replaces the node by the new nodes, and removes nodes that become unused."""
     index = next(i for i, other in enumerate(part.nodes) if other is node)
     part.nodes[index : index + 1] = new
     own = {id(other) for other in part.nodes}

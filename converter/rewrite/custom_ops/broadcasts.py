@@ -1,4 +1,4 @@
-"""Traces moved and repeated tensors back to their source, and brings the source into a plugin's order."""
+"""Traces moved and repeated tensors back to their source, and rearranges the source into a plugin's order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REPEATED = "repeated"
 
 @dataclass(frozen=True)
 class Moved:
-    """A tensor `end`, and the nodes from `origin` down to it, each with the output that it makes.
+    """A tensor `end`, and the nodes from `origin` down to it, each with its output.
 
     Elements are only moved, or repeated along axes: by an Expand, or by an operator on two tensors of which one is smaller.
     """
@@ -45,7 +45,7 @@ class Moved:
     steps: tuple[tuple[gs.Node, gs.Tensor], ...]
 
     def layout(self) -> Layout:
-        """The end's axes in elements of the origin. UnprovedError where a movement cannot be followed."""
+        """The end's axes in elements of the origin. Raises UnprovedError if a move cannot be followed."""
         layout = whole(self.origin)
         for node, result in self.steps:
             repeats = node.op not in MOVES or node.op == "Expand"
@@ -53,7 +53,7 @@ class Moved:
         return layout
 
     def axes(self) -> dict[str, Atoms]:
-        """By role, what each axis of the end is made of; what is repeated is left out.
+        """By role, the origin's elements along each axis of the end, without repetitions.
 
         UnprovedError where an axis is part own and part repeated, but for a batch whose entries are repeated one by one and
         points that are repeated in turn.
@@ -71,20 +71,20 @@ class Moved:
         return found
 
     def repeats(self) -> dict[str, Size]:
-        """By role, how often elements of the origin are repeated along that axis of the end."""
+        """By role, the number of repetitions along each axis of the end."""
         return {
             role: extent(tuple(atom for atom in atoms if str(atom.axis).startswith(REPEATED)))
             for role, atoms in zip(ROLES, self.layout().axes, strict=False)
         }
 
     def after(self, more: Moved) -> Moved:
-        """From this origin down to the end of `more`, whose origin is this end."""
+        """The chain from this origin down to the end of `more`, which begins at this end."""
         assert more.origin is self.end
         return Moved(self.origin, more.end, (*self.steps, *more.steps))
 
 
 def climb_moved(end: gs.Tensor) -> Moved:
-    """From the tensor up as far as elements are only moved or expanded."""
+    """Follows a tensor up through nodes that only move or expand elements."""
     steps: list[tuple[gs.Node, gs.Tensor]] = []
     tensor = end
     while len(steps) < MAX_STEPS:
@@ -97,7 +97,7 @@ def climb_moved(end: gs.Tensor) -> Moved:
 
 
 def through(node: gs.Node, operand: gs.Tensor) -> Moved:
-    """From one operand of an operator on two tensors to its result, in which it may be repeated."""
+    """The step from an operand of a binary operator to its result, over which it may broadcast."""
     return Moved(operand, node.outputs[0], ((node, node.outputs[0]),))
 
 
@@ -115,7 +115,9 @@ def _repeated(node: gs.Node, result: gs.Tensor, layout: Layout) -> Layout:
 
 @dataclass(frozen=True)
 class Arranged:
-    """A tensor of the graph, and the steps that bring it into order: a Reshape, a Transpose, a Reshape; None: not needed."""
+    """A tensor of the graph, and the steps that bring it into order: Reshape, Transpose, Reshape; None for each that is not
+    needed.
+    """
 
     origin: gs.Tensor
     split: tuple[int, ...] | None
@@ -123,7 +125,7 @@ class Arranged:
     shape: tuple[int, ...] | None
 
     def nodes(self, name: str) -> tuple[gs.Tensor, list[gs.Node]]:
-        """The tensor in order, and the nodes that make it."""
+        """The tensor in order, and the nodes that compute it."""
         made: list[gs.Node] = []
         current = self.origin
         for number, shape in enumerate((self.split, None, self.shape)):
@@ -141,7 +143,7 @@ class Arranged:
 
 
 def arrange(origin: gs.Tensor, roles: Sequence[tuple[str, Atoms]]) -> Arranged:
-    """How to give the origin one axis for each role. UnprovedError if they are not all of it, each element once.
+    """Steps that give the origin one axis per role. Raises UnprovedError unless the roles use each element exactly once.
 
     roles: name, and atoms of the origin, outermost first; none for an axis of size 1.
     """
@@ -175,12 +177,12 @@ def arrange(origin: gs.Tensor, roles: Sequence[tuple[str, Atoms]]) -> Arranged:
 
 
 def _stride(atom: Atom) -> float:
-    """Along one axis strides differ by factors, and what has a symbol lies outside."""
+    """A sort key for strides along one axis: they differ by factors, and symbolic ones are outermost."""
     return math.inf if atom.stride.symbols else atom.stride.number
 
 
 def _target(origin: gs.Tensor, sizes: Sequence[Size]) -> tuple[int, ...]:
-    """The target shape of a Reshape; one size may follow from the others."""
+    """The target shape of a Reshape, with at most one size left to follow from the others."""
     target = tuple(-1 if size.symbols else size.number for size in sizes)
     if target.count(-1) > 1:
         raise UnprovedError(

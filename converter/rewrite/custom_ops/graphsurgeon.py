@@ -1,4 +1,4 @@
-"""Converts models to ONNX-GraphSurgeon's graphs and back.
+"""Converts models to ONNX-GraphSurgeon graphs and back.
 
 GraphSurgeon alone would read weights into memory as soon as one looks at a constant, and drops or mangles
 what it has no words for. Here constants stay references to the mapped file, and what it drops is set aside
@@ -43,9 +43,7 @@ __all__ = ["EmptyList", "ModelValues", "RawAttribute", "dtype_of", "from_gs", "t
 
 
 class ModelValues(LazyValues):  # type: ignore[misc]  # graphsurgeon has no types
-    """Values of a gs.Constant that are a tensor of a Model; `load` gives a read-only view and copies no
-    weights.
-    """
+    """Values of a gs.Constant from a Model's tensor; `load` gives a read-only view without copying weights."""
 
     def __init__(self, tensor: onnx.TensorProto, model: Model) -> None:
         self.tensor = tensor
@@ -59,9 +57,7 @@ class ModelValues(LazyValues):  # type: ignore[misc]  # graphsurgeon has no type
 
 
 def dtype_of(tensor: gs.Tensor) -> np.dtype[Any] | None:
-    """The type of a GraphSurgeon tensor; GraphSurgeon has a number instead for those that numpy lacks, as
-    bfloat16.
-    """
+    """The type of a GraphSurgeon tensor. GraphSurgeon holds a number for types that numpy lacks, such as bfloat16."""
     dtype = tensor.dtype
     if dtype is None or dtype == onnx.TensorProto.UNDEFINED:  # the latter where the model says nothing
         return None
@@ -69,7 +65,7 @@ def dtype_of(tensor: gs.Tensor) -> np.dtype[Any] | None:
 
 
 def to_gs(model: Model) -> gs.Graph:
-    """The model as a GraphSurgeon graph of its own: changing it does not change the model.
+    """The model as an independent GraphSurgeon graph; changing it leaves the model unchanged.
 
     Constants are read-only numpy views when their `values` are asked for. Attributes that GraphSurgeon cannot
     hold are in `node.attrs` as RawAttribute. `graph.ir_version` is a working one; `from_gs` restores the
@@ -95,7 +91,7 @@ def to_gs(model: Model) -> gs.Graph:
 
 
 def from_gs(graph: gs.Graph, model: Model) -> Model:
-    """The graph as a model again, with the weights of `model`, from which `to_gs` made it.
+    """The graph as a model again, with the weights of `model`, from which it was made.
 
     Constants that are, or are views of, the model's weights are written as references; new ones as data. IR
     version, model metadata and everything else outside the graph are those of `model`. `graph` is as before
@@ -129,7 +125,7 @@ def from_gs(graph: gs.Graph, model: Model) -> Model:
 
 
 def _all_nodes(graph: gs.Graph) -> Iterator[gs.Node]:
-    """Every node, those of subgraphs after the node that has them, then those of functions."""
+    """Every node: those of a subgraph follow the node that has it, those of functions come last."""
     yield from _nested_nodes(graph.nodes)
     for function in graph.functions:
         yield from _nested_nodes(function.nodes)
@@ -161,7 +157,7 @@ def _nested_protos(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def _constants(graph: gs.Graph) -> Iterator[gs.Constant]:
-    """Every constant that the graph, its subgraphs, attributes and functions use, once."""
+    """Every constant of the graph, its subgraphs, attributes and functions, once."""
     seen: set[int] = set()
     containers: list[gs.Graph | Function] = [graph, *graph.functions]
     while containers:
@@ -181,7 +177,7 @@ def _constants(graph: gs.Graph) -> Iterator[gs.Constant]:
 
 
 def _make_lazy(graph: gs.Graph, model: Model) -> list[tuple[gs.Constant, Any]]:
-    """Gives every constant a TensorProto of its own to be exported; returns what they had.
+    """Replaces the values of every constant by a TensorProto for the export; returns the old values.
 
     The exporter renames the proto that it is given, copies arrays twice, and writes wrong bytes or types for
     some arrays (4-bit, float8 e4m3fnuz, and any that came from external data).

@@ -18,20 +18,18 @@ _STASH = "_trtsmith_fields"  # on a gs.Node: a NodeProto with the fields that Gr
 
 
 class RawAttribute:
-    """A node attribute of a kind that GraphSurgeon cannot hold, as it was in the file."""
+    """A node attribute of a kind that GraphSurgeon cannot hold, as in the file."""
 
     def __init__(self, proto: onnx.AttributeProto) -> None:
         self.proto = proto
 
     def __repr__(self) -> str:
-        """The value as messages show it."""
+        """The value as shown in messages."""
         return repr(self.proto.s) if self.proto.s else f"<{A.AttributeType.Name(self.proto.type)}>"
 
 
 class EmptyList(list[Any]):
-    """An empty list attribute, which cannot be written without its type (an
-    onnx.AttributeProto.AttributeType).
-    """
+    """An empty list attribute, which cannot be exported without its type (an onnx.AttributeProto.AttributeType)."""
 
     def __init__(self, attribute_type: int) -> None:
         super().__init__()
@@ -50,7 +48,7 @@ class SetAside:
 
 
 def set_aside_all(proto: onnx.ModelProto) -> Iterator[SetAside]:
-    """Takes from every node what GraphSurgeon cannot hold; in the order of `_all_nodes`."""
+    """Removes from every node what GraphSurgeon cannot hold, and returns it in the order of `_all_nodes`."""
     yield from _set_aside_nodes(proto.graph.node)
     for function in proto.functions:
         yield from _set_aside_nodes(function.node)
@@ -100,7 +98,7 @@ def _unknown_fields(node: onnx.NodeProto) -> onnx.NodeProto | None:
 
 
 def take_unwritable(node: gs.Node) -> dict[str, Any]:
-    """Removes from the node the attributes that GraphSurgeon cannot write, and gives them back."""
+    """Removes from the node the attributes that GraphSurgeon cannot export, and returns them."""
     taken = {
         name: value
         for name, value in node.attrs.items()
@@ -112,9 +110,7 @@ def take_unwritable(node: gs.Node) -> dict[str, Any]:
 
 
 def complete_node(proto: onnx.NodeProto, node: gs.Node, attributes: dict[str, Any]) -> None:
-    """Adds to an exported node what `take_unwritable` took from it, and the fields that GraphSurgeon has no
-    place for.
-    """
+    """Restores to an exported node what `take_unwritable` removed, and the fields that GraphSurgeon drops."""
     for name, value in attributes.items():
         if isinstance(value, RawAttribute):
             attribute = proto.attribute.add()
@@ -128,9 +124,7 @@ def complete_node(proto: onnx.NodeProto, node: gs.Node, attributes: dict[str, An
 
 
 def clear_special_types(graph: onnx.GraphProto) -> None:
-    """Unties the values of a graph from the types that GraphSurgeon cannot write (optional, map,
-    sequence).
-    """
+    """Clears the types of a graph's values that GraphSurgeon cannot export (optional, map, sequence)."""
     for value in (*graph.input, *graph.output, *graph.value_info):
         if not _has_tensor_type(value):
             value.ClearField("type")

@@ -1,4 +1,4 @@
-"""Replaces multi-scale deformable attention that was exported as a chain of GridSample by one plugin node.
+"""Replaces multi-scale deformable attention that was exported as GridSample nodes by one plugin node.
 
 The formula is the PyTorch fallback of Deformable DETR and mmcv: value is cut into levels, each is sampled by a
 GridSample at `2 * location - 1`, the samples are stacked, multiplied with the attention weights and summed.
@@ -36,7 +36,7 @@ _FIX = "none is needed, TensorRT runs GridSample; for the plugin, export the att
 
 
 def map_grid_sample_attention(graph: gs.Graph) -> Iterator[Record]:
-    """Replace every chain that is proved to be the plugin's formula."""
+    """Replaces every chain that is proved to compute the plugin's formula."""
     for part in all_graphs(graph):
         if not any(node.op == "GridSample" and not domain_of(node) for node in part.nodes):
             continue
@@ -91,7 +91,7 @@ def _name(node: gs.Node) -> str:
 
 
 def _joins_levels(node: gs.Node) -> bool:
-    """Whether a Concat joins what several GridSamples give."""
+    """Whether a Concat joins the results of several GridSamples."""
     if node.op != "Concat" or len(node.inputs) < 2:
         return False
     tops = [steps[-1].source if (steps := climb(tensor)) else tensor for tensor in node.inputs]
@@ -99,7 +99,8 @@ def _joins_levels(node: gs.Node) -> bool:
 
 
 def _dead_without(end: gs.Node, chain: Chain, match: Match, own: set[int], kept: set[int]) -> list[gs.Node]:
-    """The nodes that are unused once the plugin makes the output of `end`. UnprovedError if the chain is read elsewhere.
+    """The nodes that become unused when the plugin computes the output of `end`. Raises UnprovedError if others read the
+    chain.
 
     own: ids of the nodes of this graph; kept: ids of its outputs.
     """
@@ -133,7 +134,7 @@ def _needed(node: gs.Node, kept: set[int], gone: set[int]) -> bool:
 
 
 def _plugin_nodes(match: Match, name: str, constants: dict[bytes, gs.Constant]) -> list[gs.Node]:
-    """The plugin node, after the nodes that bring its inputs into order. `constants`, by value, are shared in a graph."""
+    """The plugin node, after the nodes that rearrange its inputs. `constants`, by value, are shared within a graph."""
     nodes: list[gs.Node] = []
     inputs: dict[str, gs.Tensor] = {
         "spatial_shapes": _constant(f"{name}/spatial_shapes", np.array(match.shapes, np.int64), constants),

@@ -1,4 +1,4 @@
-"""Proves that a chain of GridSample is multi-scale deformable attention, and finds the plugin's inputs in the graph."""
+"""Proves that a chain of GridSamples is multi-scale deformable attention, and finds the plugin's inputs in the graph."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DEFAULTS = {"mode": "bilinear", "padding_mode": "zeros", "align_corners": 0}
 
 @dataclass(frozen=True)
 class Source:
-    """The tensor that feeds a plugin input, and how to bring it into the plugin's order."""
+    """The tensor behind a plugin input, and the steps into the plugin's order."""
 
     origin: Origin
     order: Order
@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Match:
-    """What the plugin takes and gives.
+    """The inputs and the output of the plugin in the graph.
 
     shapes, starts: (height, width) of each level, and where it begins in value.
     outgoing:       nodes from the sum to `output`, which is [N, Lq, M*D].
@@ -66,7 +66,7 @@ class Match:
 
 @contextmanager
 def _at(node: gs.Node) -> Iterator[None]:
-    """Faults inside are the node's, unless they name another."""
+    """Attributes faults inside the block to the node, unless they name another."""
     try:
         yield
     except UnprovedError as error:
@@ -75,7 +75,7 @@ def _at(node: gs.Node) -> Iterator[None]:
 
 
 def prove(chain: Chain, kept: set[int]) -> Match:
-    """The chain's inputs and output in the plugin's terms. UnprovedError where it is something else, or might be.
+    """The chain's inputs and output in the plugin's terms. Raises UnprovedError unless it is proved to be the attention.
 
     kept: ids of tensors that are outputs of the graph.
     """
@@ -134,7 +134,7 @@ def _check_sample(node: gs.Node) -> None:
 
 
 def _twice_less_one(found: Sequence[Origin | UnprovedError]) -> list[Origin]:
-    """The origins of which the grids are `2 * origin - 1`."""
+    """The origins for which the grids are `2 * origin - 1`. Raises UnprovedError if there are none."""
     matching = [origin for origin in found if isinstance(origin, Origin) and origin.affine == _TWICE_LESS_ONE]
     if matching:
         return matching
@@ -154,7 +154,7 @@ def _twice_less_one(found: Sequence[Origin | UnprovedError]) -> list[Origin]:
 
 
 def _stacked(chain: Chain, sizes: dict[str, Size]) -> Layout:
-    """What `mul` takes, in elements of the samples: B = N*M, D, Q = Lq, L and P."""
+    """The layout of the input of `mul`, in elements of the samples: B = N*M, D, Q = Lq, L and P."""
     sample = Layout(tuple(joined([Atom(role, sizes[role])]) for role in "BDQP"))
     layouts = [run(steps, sample) for steps in chain.stacking]
     if any(layout != layouts[0] for layout in layouts):
@@ -169,7 +169,7 @@ def _stacked(chain: Chain, sizes: dict[str, Size]) -> Layout:
 
 
 def _reduced(node: gs.Node, layout: Layout, expected: Atoms) -> Layout:
-    """The layout after a ReduceSum over all levels and points, and over nothing else."""
+    """The layout after a ReduceSum over exactly all levels and points."""
     axes = node.attrs.get("axes")
     if axes is None and len(node.inputs) > 1 and not node.inputs[1].is_empty():
         axes = constant_of(node.inputs[1])
@@ -195,7 +195,7 @@ def _reduced(node: gs.Node, layout: Layout, expected: Atoms) -> Layout:
 def _output(
     tensor: gs.Tensor, layout: Layout, batch: Size, queries: Size, channels: Size, kept: set[int]
 ) -> tuple[gs.Tensor, Size, tuple[gs.Node, ...]]:
-    """The first tensor from the sum down that is [N, Lq, M*D], the number of heads M, and the nodes in between."""
+    """The first tensor below the sum that is [N, Lq, M*D], the number of heads M, and the nodes in between."""
     outgoing: list[gs.Node] = []
     while True:
         heads = _heads(layout, batch, queries, channels)
@@ -218,7 +218,7 @@ def _output(
 
 
 def _heads(layout: Layout, batch: Size, queries: Size, channels: Size) -> Size | None:
-    """M if the layout is [N, Lq, M*D]."""
+    """The number of heads M if the layout is [N, Lq, M*D], else None."""
     if len(layout.axes) != 3:
         return None
     heads = extent(layout.axes[2]).over(channels)
@@ -234,7 +234,7 @@ def _heads(layout: Layout, batch: Size, queries: Size, channels: Size) -> Size |
 
 
 def _best(found: Sequence[Origin | UnprovedError], roles: Callable[[Origin], Roles]) -> Source:
-    """The nearest origin that is in order as it is, else the nearest that can be brought into order."""
+    """The nearest origin that is already in order, else the nearest that can be rearranged."""
     fallback: Source | None = None
     fault: UnprovedError | None = None
     for origin in found:

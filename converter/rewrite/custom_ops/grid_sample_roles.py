@@ -1,4 +1,4 @@
-"""Finds the plugin's axes of a tensor (batch, heads, levels and so on) from the layouts that its chains end in."""
+"""Identifies the plugin's axes of a tensor (batch, heads, levels and so on) from the layouts at the ends of its chains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trtsmith.converter.rewrite.custom_ops.traces import MovementStep, Origin, R
 
 @dataclass(frozen=True)
 class Chain:
-    """The operators that compute, and the movements between them (each last one first).
+    """The computing operators of an attention, and the moves between them (each last one first).
 
     samples, stacking: the GridSample of each level, and the steps from it to `concat` (None for a single level).
     weighing:  steps from there to `mul`, whose other input is `weights`.
@@ -43,7 +43,7 @@ class Chain:
     reduce: gs.Node
 
     def nodes(self) -> list[gs.Node]:
-        """The chain's nodes, from the sum up."""
+        """The chain's nodes, from the sum upwards."""
         weighing = [step.node for step in self.weighing]
         stacking = [step.node for steps in self.stacking for step in steps]
         concat = [self.concat] if self.concat is not None else []
@@ -52,7 +52,9 @@ class Chain:
 
 
 def find_chain(reduce: gs.Node) -> Chain | None:
-    """The chain that ends in a ReduceSum; None if there is none. UnprovedError if something else is stacked with it."""
+    """The chain that ends in a ReduceSum; None if there is none. Raises UnprovedError if other values are stacked
+    with it.
+    """
     summing = climb(reduce.inputs[0])
     mul = producer(_top(reduce.inputs[0], summing))
     if mul is None or mul.op != "Mul" or domain_of(mul):
@@ -87,7 +89,7 @@ def _top(tensor: gs.Tensor, steps: Sequence[MovementStep]) -> gs.Tensor:
 
 
 def _images_and_heads(atoms: Atoms, heads: Size) -> tuple[Atoms, ...]:
-    """The axis N*M cut in two. GridSample makes sure that N is the same for value and grids, whatever its symbol."""
+    """Splits the axis N*M. GridSample guarantees that value and grids have the same N, whatever its symbol."""
     images = extent(atoms).over(heads)
     if images is None:
         raise UnprovedError(f"an axis of {extent(atoms)} is not a batch of {heads} heads", f"N*{heads}")
@@ -113,7 +115,7 @@ def location_roles(origin: Origin, heads: Size) -> Roles:
 
 
 def _level_atoms(origin: Origin) -> Atoms:
-    """The axis along which the levels follow each other, in the order in which their samples are stacked."""
+    """The axis along which the levels follow each other, in the stacking order of their samples."""
     moved = {axis for layout in origin.layouts for axis in layout.offsets}
     if len(origin.layouts) == 1 and not moved:
         return ()
@@ -130,7 +132,7 @@ def _level_atoms(origin: Origin) -> Atoms:
 
 @dataclass(frozen=True)
 class Levels:
-    """The places of the levels in value. stride: of one cell along `axis` of the origin."""
+    """The shapes and starts of the levels in value. stride: of one cell along `axis` of the origin."""
 
     axis: int | str
     stride: Size
@@ -139,7 +141,7 @@ class Levels:
 
 
 def levels_of(origin: Origin) -> Levels:
-    """UnprovedError if the levels are not stored row by row, one next to the other, in any order."""
+    """Finds the levels in value. Raises UnprovedError unless they are stored row by row, side by side, in any order."""
     shapes = []
     runs: set[tuple[int | str, Size]] = set()
     for layout in origin.layouts:
@@ -184,7 +186,7 @@ def value_roles(origin: Origin, heads: Size) -> Roles:
 
 
 def weight_roles(origin: Origin, sampled: Layout, sizes: Mapping[str, Size]) -> Roles:
-    """Which weights meet which samples, when the two are multiplied."""
+    """The roles of the weights' axes, from the samples that they multiply."""
     weights = origin.layouts[0]
     if weights.offsets:
         raise UnprovedError(f"only a part of {origin.tensor.name!r} is used", "all of the attention weights")
@@ -218,7 +220,7 @@ def weight_roles(origin: Origin, sampled: Layout, sizes: Mapping[str, Size]) -> 
 
 
 def _roles_of(atom: Atom, sizes: Mapping[str, Size]) -> list[str]:
-    """The roles that one run of samples has; B, the batch of the GridSamples, has two."""
+    """The roles of one run of samples; B, the batch of the GridSamples, has two."""
     images, heads = sizes["N"], sizes["M"]
     runs = {
         Atom("B", images * heads): [role for role in "NM" if sizes[role] != ONE],

@@ -19,7 +19,7 @@ from trtsmith.converter.rewrite.custom_ops.shape_values import dims_of
 
 
 class UnprovedError(Exception):
-    """What does not match or cannot be shown, at which node (None: the caller knows), and what was expected."""
+    """A step of a proof that fails: the reason, the expected form, and the node (None: the caller knows it)."""
 
     def __init__(self, reason: str, expected: str, node: gs.Node | None = None) -> None:
         super().__init__(reason)
@@ -39,7 +39,7 @@ class Size:
         return Size(self.number * other.number, tuple(sorted(self.symbols + other.symbols)))
 
     def over(self, other: Size) -> Size | None:
-        """The quotient, None if it is not whole for every value of the symbols."""
+        """The quotient; None unless it is whole for every value of the symbols."""
         mine, theirs = Counter(self.symbols), Counter(other.symbols)
         if self.number % other.number or theirs - mine:
             return None
@@ -72,7 +72,7 @@ Atoms = tuple[Atom, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """axes: atoms of each axis, outermost first, joined where they can be and without atoms of size 1.
+    """The elements of a tensor by axis: atoms, outermost first, merged where possible and without atoms of size 1.
 
     offsets: position along an axis of the origin at which the tensor begins, where it is not 0.
     """
@@ -102,7 +102,9 @@ def joined(atoms: Sequence[Atom]) -> Atoms:
 
 
 def cut(atoms: Atoms, sizes: Sequence[Size]) -> tuple[Atoms, ...]:
-    """The atoms dealt out into runs of the given sizes, the innermost from the right. UnprovedError if one straddles."""
+    """Splits the atoms into groups of the given sizes, from the right. Raises UnprovedError if an atom crosses two
+    groups.
+    """
     groups: list[Atoms] = []
     left = list(atoms)
     for size in reversed(sizes):
@@ -138,7 +140,7 @@ def shown(sizes: Sequence[object]) -> str:
 
 
 def whole(tensor: gs.Tensor, labels: Sequence[str] | None = None) -> Layout:
-    """The layout of a tensor where a chain begins: itself. Axes are labelled by number, or as given."""
+    """The layout of a tensor at the start of a chain: itself. Axes are labelled by number, or by `labels`."""
     dims = dims_of(tensor)
     if dims is None:
         raise UnprovedError(f"the shape of {tensor.name!r} is not known", "a tensor of known rank")

@@ -62,7 +62,7 @@ def follow(node: gs.Node, result: gs.Tensor, layout: Layout) -> Layout:
 
 
 def _sizes_after(node: gs.Node, tensor: gs.Tensor, layout: Layout) -> tuple[Size, ...]:
-    """The sizes of `tensor`, which holds the elements of the node's input in their order.
+    """The sizes of `tensor`, which holds the elements of the node's input in the same order.
 
     One size that is not known follows from the others. A symbol that the input has too stands for the same size.
     """
@@ -89,7 +89,7 @@ def _sizes_after(node: gs.Node, tensor: gs.Tensor, layout: Layout) -> tuple[Size
 
 
 def _target(node: gs.Node, before: Sequence[Dim]) -> tuple[Dim, ...] | None:
-    """The shape that a Reshape is given, None where it is to follow from the others."""
+    """The target shape of a Reshape, with None for a size that follows from the others; None if unknown."""
     values = shape_values(node.inputs[1]) if node.op == "Reshape" else None
     if values is None or (node.attrs.get("allowzero", 0) and 0 in values):
         return None
@@ -108,7 +108,7 @@ def _number(size: Size, what: str) -> int:
 
 
 def _narrow(layout: Layout, axis: int, start: int, length: int) -> Layout:
-    """`length` positions of an axis, from `start`."""
+    """Cuts `length` positions of an axis, from `start`."""
     atoms = list(layout.axes[axis])
     total = _number(extent(layout.axes[axis]), f"axis {axis}")
     if not 0 <= start <= start + length <= total or not length:

@@ -1,4 +1,4 @@
-"""Runs the passes for custom operators in GraphSurgeon, and takes over their results.
+"""Runs the passes for custom operators in GraphSurgeon, and takes their results into our graph.
 
 A pass that looks at one node at a time gets a graph of just such nodes, with what is known of the values that they read:
 GraphSurgeon takes 0.2 ms for a node.
@@ -27,7 +27,7 @@ _NONE: Kinds = frozenset()
 
 
 def replace_custom_operators(graph: Graph, passes: Sequence[Pass], left: Kinds = _NONE) -> list[Record]:
-    """Changes the graph in place; what was done. Types are inferred, before and afterwards.
+    """Edits the graph and returns records. Types are inferred before and afterwards.
 
     left: nodes of these kinds stay as they are.
     """
@@ -63,7 +63,7 @@ def _on_nodes(graph: Graph, one: Pass, kinds: Set[tuple[str, str]]) -> list[Reco
 
 
 def _names(graph: Graph, kinds: Set[tuple[str, str]]) -> dict[Node, str]:
-    """A name of its own for each node of these kinds: the one that it has, where no other node has it first."""
+    """A unique name for each node of these kinds; its own if no earlier node has it."""
     taken = {node.name for node in graph.nodes() if node.kind not in kinds}
     names: dict[Node, str] = {}
     uses: Counter[str] = Counter()
@@ -80,7 +80,7 @@ def _names(graph: Graph, kinds: Set[tuple[str, str]]) -> dict[Node, str]:
 
 
 def _in_scope(scope: Scope, nodes: Sequence[Node], names: dict[Node, str], one: Pass) -> list[Record]:
-    """The pass on these nodes of one graph."""
+    """Applies the pass to these nodes of one graph."""
     from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs  # only models with them pay
 
     part = scope.whole.source.with_proto(_model_of(scope, nodes, names))
@@ -97,7 +97,7 @@ def _in_scope(scope: Scope, nodes: Sequence[Node], names: dict[Node, str], one: 
 
 
 def _model_of(scope: Scope, nodes: Sequence[Node], names: dict[Node, str]) -> onnx.ModelProto:
-    """The nodes, and what they read: constants, and values of known types."""
+    """A model of the nodes and of the values that they read: constants, and values of known types."""
     graph = scope.whole
     proto = onnx.ModelProto(ir_version=graph.source.proto.ir_version)
     proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in graph.opsets.items())
@@ -124,13 +124,13 @@ def _model_of(scope: Scope, nodes: Sequence[Node], names: dict[Node, str]) -> on
 
 
 def _wanted(node: Node) -> list[str]:
-    """The outputs that are read; all of them if none is."""
+    """The outputs with readers; all of them if none has any."""
     made = [name for name in node.outputs if name]
     return [name for name in made if node.scope.whole.used[name] > 0] or made
 
 
 def _take_over(scope: Scope, nodes: Iterable[tuple[Node, bool]], made: onnx.GraphProto) -> None:
-    """Puts what was made in the place of the nodes that were replaced. It has the nodes' order."""
+    """Replaces the nodes by the new ones of `made`, which are in the same order."""
     graph = scope.whole
     nodes = list(nodes)
     constants = {tensor.name: tensor for tensor in made.initializer}
@@ -157,7 +157,7 @@ def _take_over(scope: Scope, nodes: Iterable[tuple[Node, bool]], made: onnx.Grap
 
 
 def _needed(made: onnx.GraphProto, wanted: set[str]) -> list[onnx.NodeProto]:
-    """The nodes that the wanted values need, last first: an alias also makes outputs that are never read."""
+    """The nodes behind the wanted values, last first. An alias may also make outputs without readers."""
     needed = []
     for node in reversed(made.node):
         if wanted.isdisjoint(node.output) or (node.op_type == "Constant" and not node.domain):
@@ -170,7 +170,7 @@ def _needed(made: onnx.GraphProto, wanted: set[str]) -> list[onnx.NodeProto]:
 def _name_apart(
     node: Node, protos: Sequence[onnx.NodeProto], constants: Mapping[str, onnx.TensorProto]
 ) -> None:
-    """New values get names that nothing in the model has; constants among them become the graph's."""
+    """Gives new values unused names, and adds the constants among them to the graph."""
     scope, names = node.scope, node.scope.whole.names
     renamed = {name: name for name in (*node.inputs, *node.outputs)}
     for proto in protos:

@@ -1,4 +1,4 @@
-"""Evaluates a Reshape's target that exporters write as Shape, Gather, Mul and Concat."""
+"""Evaluates the target of a Reshape that exporters compute by Shape, Gather, Mul and Concat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared graph surgery of the passes: walking graphs, reading nodes, replacing nodes by ONNX nodes."""
+"""Holds graph surgery that the passes share: walking graphs, reading nodes, replacing nodes by ONNX nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def all_graphs(graph: gs.Graph) -> Iterator[gs.Graph]:
 
 
 def opset_of(graph: gs.Graph, domain: str) -> int:
-    """Version of the domain that the model imports; 1 for a custom domain that it forgot to import."""
+    """The version of the domain that the model imports; 1 for a custom domain without an import."""
     if domain == "":
         return int(graph.opset)
     versions = {entry.domain: int(entry.version) for entry in graph.import_domains or ()}
@@ -42,7 +42,7 @@ def domain_of(node: gs.Node) -> str:
 
 
 def constant_of(tensor: gs.Tensor) -> np.ndarray | None:
-    """The value of a small constant, whether an initializer or a Constant node's output; None otherwise."""
+    """The value of a small initializer or Constant node; None for others."""
     if isinstance(tensor, gs.Constant):
         size = int(np.prod([int(d) for d in tensor.shape], dtype=np.float64))
         return np.asarray(tensor.values) if size <= CONSTANT_LIMIT else None
@@ -56,14 +56,14 @@ def constant_of(tensor: gs.Tensor) -> np.ndarray | None:
 
 
 def known_shape(tensor: gs.Tensor) -> tuple[int | None, ...] | None:
-    """The tensor's shape with None for each dimension that is not a number; None for an unknown rank."""
+    """The tensor's shape with None for unknown dimensions; None for an unknown rank."""
     if tensor.shape is None:
         return None
     return tuple(int(d) if isinstance(d, (int, np.integer)) and d >= 0 else None for d in tensor.shape)
 
 
 def foreign_node(node: gs.Node, name: str, wanted: Container[str]) -> ForeignNode:
-    """The node in the form that trtsmith.importers.lowering takes. `name` is unique in the model.
+    """The node in the form for trtsmith.importers.lowering. `name` is unique in the model.
 
     wanted: names of the graph's outputs; of a node's others, those that no node reads count as left out.
     """
@@ -88,7 +88,7 @@ def foreign_node(node: gs.Node, name: str, wanted: Container[str]) -> ForeignNod
 
 
 def value_names(graph: gs.Graph) -> set[str]:
-    """Names of all values of the graph and its subgraphs."""
+    """The names of all values of the graph and its subgraphs."""
     names: set[str] = set()
     for part in all_graphs(graph):
         names.update(tensor.name for tensor in (*part.inputs, *part.outputs))
@@ -100,7 +100,7 @@ def value_names(graph: gs.Graph) -> set[str]:
 def with_fresh_names(
     protos: Iterable[onnx.NodeProto], own: Container[str], taken: set[str]
 ) -> list[onnx.NodeProto]:
-    """The nodes with new values (those not in `own`) renamed to names outside `taken`, which takes them in."""
+    """The nodes with new values (those not in `own`) renamed to names outside `taken`, to which these are added."""
     renamed: dict[str, str] = {}
     result = []
     for proto in protos:
@@ -122,7 +122,7 @@ def with_fresh_names(
 
 
 def build_nodes(protos: Iterable[onnx.NodeProto], tensors: Mapping[str, gs.Tensor]) -> list[gs.Node]:
-    """ONNX nodes as graph-surgeon nodes over `tensors`, by name; other names become new variables.
+    """GraphSurgeon nodes from ONNX nodes over `tensors`, by name; other names become new variables.
 
     Constant nodes become constants.
     """
@@ -145,7 +145,7 @@ def _attribute(value: Any) -> Any:
 
 
 def replace_nodes(graph: gs.Graph, replacements: Mapping[int, list[onnx.NodeProto]]) -> None:
-    """Put ONNX nodes in the place of nodes, given by id(node); the values of the old nodes keep their names."""
+    """Replaces nodes, given by id(node), by ONNX nodes; the old nodes' values keep their names."""
     if not replacements:
         return
     nodes: list[gs.Node] = []
@@ -162,6 +162,6 @@ def replace_nodes(graph: gs.Graph, replacements: Mapping[int, list[onnx.NodeProt
 
 
 def ensure_domain(graph: gs.Graph, domain: str) -> None:
-    """The model imports the domain, at version 1 if it did not yet."""
+    """Adds an opset import of version 1 for the domain unless the model has one."""
     if domain not in {entry.domain for entry in graph.import_domains or ()}:
         graph.import_domains = [*(graph.import_domains or ()), helper.make_opsetid(domain, 1)]

@@ -1,4 +1,4 @@
-"""Traces chains of moves from a pattern back to their source, and brings a tensor into order."""
+"""Traces chains of moves from a pattern back to their source, and rearranges tensors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AFFINE = frozenset({"Add", "Div", "Mul", "Sub"})
 
 @dataclass(frozen=True)
 class MovementStep:
-    """One node of a chain: `result` is made of `source`, scaled by `scale` and shifted by `shift`."""
+    """One node of a chain: `result` is `source`, moved, scaled by `scale` and shifted by `shift`."""
 
     node: gs.Node
     source: gs.Tensor
@@ -48,7 +48,7 @@ def producer(tensor: gs.Tensor) -> gs.Node | None:
 
 
 def climb(tensor: gs.Tensor, affine: bool = False) -> tuple[MovementStep, ...]:
-    """The steps that end in `tensor`, last one first, as far up as elements are only moved.
+    """The steps above `tensor`, last one first, through nodes that only move elements.
 
     affine: go through additions of and multiplications by one number too.
     """
@@ -69,7 +69,7 @@ def climb(tensor: gs.Tensor, affine: bool = False) -> tuple[MovementStep, ...]:
 
 
 def _affine_step(node: gs.Node, result: gs.Tensor) -> MovementStep | None:
-    """The node as `scale * source + shift`; None if it is something else."""
+    """The node as `scale * source + shift`; None if it has another form."""
     for source, other in (node.inputs, list(reversed(node.inputs))):
         number = constant_of(other)
         rank = len(source.shape) if source.shape is not None else None
@@ -94,7 +94,7 @@ def _affine_step(node: gs.Node, result: gs.Tensor) -> MovementStep | None:
 
 
 def run(steps: Sequence[MovementStep], layout: Layout) -> Layout:
-    """The layout after the steps, which are given last one first."""
+    """The layout after the steps, which are listed last one first."""
     for step in reversed(steps):
         layout = step.layout(layout)
     return layout
@@ -102,7 +102,7 @@ def run(steps: Sequence[MovementStep], layout: Layout) -> Layout:
 
 @dataclass(frozen=True)
 class Origin:
-    """A tensor that all of several chains come from.
+    """A common source of several chains.
 
     layouts: of each chain's end, in elements of `tensor`. Each end is `scale * element + shift`, which is None if the
     chains differ in it.
@@ -114,7 +114,7 @@ class Origin:
 
 
 def origins(ends: Sequence[gs.Tensor], affine: bool = False) -> Iterator[Origin | UnprovedError]:
-    """Every tensor that all of `ends` come from, nearest first; in the place of one, why a chain cannot be followed."""
+    """Every common source of `ends`, nearest first; an UnprovedError in place of one that cannot be followed."""
     chains = [climb(end, affine) for end in ends]
     stops = [[end, *(step.source for step in chain)] for end, chain in zip(ends, chains, strict=True)]
     places = [{id(tensor): index for index, tensor in enumerate(tensors)} for tensors in stops]
@@ -152,14 +152,14 @@ Roles = tuple[tuple[str, Atoms], ...]
 
 @dataclass(frozen=True)
 class Order:
-    """Nodes that bring an origin into the order of its roles: a Reshape to `shape`, then a Transpose; None: not needed."""
+    """Steps that bring an origin into the order of its roles: Reshape to `shape`, then Transpose. None: not needed."""
 
     shape: tuple[int, ...] | None
     perm: tuple[int, ...] | None
 
 
 def order(origin: gs.Tensor, roles: Roles) -> Order:
-    """How to bring the origin into the order of the roles. UnprovedError if they are not all of it, each element once."""
+    """The permutation from the origin to the roles. Raises UnprovedError unless it is a bijection."""
     dims = whole(origin).sizes()
     atoms: dict[str, Atom] = {}
     for name, parts in roles:
@@ -206,7 +206,7 @@ def order(origin: gs.Tensor, roles: Roles) -> Order:
 
 
 def place(origin: gs.Tensor, how: Order, name: str) -> tuple[gs.Tensor, list[gs.Node]]:
-    """The origin in order, and the nodes that make it."""
+    """The origin in order, and the nodes that compute it."""
     nodes: list[gs.Node] = []
     current = origin
     if how.shape is not None:

@@ -91,7 +91,7 @@ def test_rewrites_of_one_rule_stand_together_with_its_sentence(tmp_path: Path) -
     assert group["ops"] == {"com.microsoft::Inverse": 5} and group["rule"] == "aliases"
     network = pictured(analysis.original, analysis.rewritten, analysis.plan)
     rules = conversion_document(PageContent("convert", "m", (), {}, {}, network))["rules"]
-    assert rules == {"aliases": "nodes of custom operators become plugin nodes, by whichever alias"}
+    assert rules == {"aliases": "custom operators with an alias become plugin nodes"}
 
 
 def test_every_rule_and_phase_is_explained() -> None:
