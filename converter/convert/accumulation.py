@@ -1,4 +1,4 @@
-"""Decides which nodes sum in float32 where TensorRT sums products of float16 in float16: --accumulate."""
+"""Decides for --accumulate which nodes sum in float32 where TensorRT sums float16 products in float16."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ output is off by 8e-6 without.
 
 @dataclass(frozen=True)
 class Needed:
-    """wide: by node, why it sums in float32. error: of the output nearest to its limit with no such node; None: not tried.
+    """wide: by node, the reason why it sums in float32. error: of the output nearest to its limit without such nodes; None:
+    not tried.
 
     left: the same with those nodes. why: why it was not tried.
     """
@@ -54,7 +55,7 @@ class Needed:
 
 @dataclass(frozen=True)
 class SumsQuestion:
-    """What sums in float16 are judged by.
+    """The inputs and references by which float16 sums are judged.
 
     plain: the graph in float32, which has these inputs and outputs of other types than the model (io_types).
     feeds: of the model; None: nothing is tried. exact: outputs in float32, in the model's types; None: not computed yet.
@@ -72,12 +73,12 @@ class SumsQuestion:
         return to_engine({n: v for n, v in (self.feeds or {}).items() if n in wanted}, self.io_types)
 
     def right(self) -> Arrays:
-        """ConversionError: onnxruntime does not run the graph."""
+        """The outputs in float32. Raises ConversionError if onnxruntime cannot run the graph."""
         return self.exact or to_model(run(expand(self.plain), self.given()), self.io_types)
 
 
 def bearable_sums(question: SumsQuestion, final: Rewritten) -> tuple[OutputError, Tried] | None:
-    """The output nearest to BEARABLE, if all are within it with every sum in float16; and the run that says so.
+    """If all outputs are within BEARABLE with every sum in float16: the output nearest to it, and that run.
 
     final: the graph that TensorRT gets. None: some output is further off, none is comparable, or nothing can be tried.
     """
@@ -97,7 +98,7 @@ def bearable_sums(question: SumsQuestion, final: Rewritten) -> tuple[OutputError
 
 
 def needed_sums(question: SumsQuestion, reduced: Model, io_types: Sequence[IoType]) -> Needed:
-    """The nodes that must sum in float32 for every output to stay within what float16 alone is allowed.
+    """Finds the nodes that must sum in float32 so that every output stays within the limits of float16 values.
 
     reduced: the graph in float16, no node kept for its sums. io_types: of that graph.
     Allowed is BEARABLE, or twice what rounding all values to float16 changes in the output, which is measured where an
@@ -113,7 +114,7 @@ def needed_sums(question: SumsQuestion, reduced: Model, io_types: Sequence[IoTyp
         return Needed({}, why="none is a sum in float16")
 
     def summed(count: int) -> Arrays:
-        """Outputs with the sums of so many first nodes in float32."""
+        """The outputs with the sums of the first `count` nodes in float32."""
         return run_reduced(reduced, feeds, io_types, float16_sums=True, exact=frozenset(order[:count]))
 
     try:
@@ -135,7 +136,7 @@ def needed_sums(question: SumsQuestion, reduced: Model, io_types: Sequence[IoTyp
 
 
 def _fewest(order: Sequence[str], first: OutputError, error: Callable[[int], OutputError | None]) -> Needed:
-    """The fewest first nodes that make the error small enough; all of them if none do. first: the error with none."""
+    """The fewest first nodes that bring the error within its limit; all of them if none do. first: the error with none."""
     if first.within:
         return Needed({}, first, first)
     low, high, left = 0, len(order), None
@@ -151,20 +152,20 @@ def _fewest(order: Sequence[str], first: OutputError, error: Callable[[int], Out
 
 
 def _allowed(plain: Model, given: Arrays, exact: Arrays, io_types: Sequence[IoType]) -> Mapping[str, float]:
-    """The tolerances of the outputs in float32, but of ill-conditioned ones."""
+    """The tolerances of the outputs in float32, without ill-conditioned ones."""
     narrow = to_model(run(expand(rounded(plain, "fp16")), given, optimise=False, in_order=True), io_types)
     return allowance(exact, (narrow,), "fp16", plain.proto, Limits(dict.fromkeys(exact, BEARABLE))).allowed
 
 
 def _worst(exact: Arrays, found: Arrays, allowed: Mapping[str, float]) -> OutputError | None:
-    """The output nearest to its limit, or furthest beyond it, of those that have one."""
+    """The output nearest to its limit or furthest beyond it, among those with a limit."""
     both = ((name, exact[name]) for name in allowed if name in found)
     errors = [OutputError(n, _error(right, found[n]), allowed[n]) for n, right in both]
     return max(errors, key=lambda e: e.error / e.allowed if e.allowed else e.error, default=None)
 
 
 def _off_in_a_slice(right: np.ndarray, found: np.ndarray) -> bool:
-    """Whether a slice along some axis, however small beside the others, is off by more than ZEROED."""
+    """Whether any slice along an axis, however small its values, is off by more than ZEROED."""
     if right.dtype.kind != "f":
         return False
     off = found.astype(np.float64) - right.astype(np.float64)
@@ -176,7 +177,7 @@ def _off_in_a_slice(right: np.ndarray, found: np.ndarray) -> bool:
 
 
 def _error(right: np.ndarray, found: np.ndarray) -> float:
-    """What is infinite or no number only in the one that is judged is as wrong as can be."""
+    """The error of an output; infinite if its shape is wrong or a value is not finite where the exact one is."""
     if right.shape != found.shape:
         return float("inf")
     if found.dtype.kind == "f" and not np.isfinite(found[np.isfinite(right)]).all():

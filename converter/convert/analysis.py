@@ -34,7 +34,7 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """How a model is looked at. Paths are as the user gave them.
+    """The options of an analysis. Paths are as the user gave them.
 
     freeze:  inputs that become constants. frozen: values of all of them, where they are known already; `freeze` and
         `inputs` are then not asked. inputs: example inputs, an .npz file or arrays.
@@ -61,7 +61,7 @@ class AnalysisOptions:
 
     @property
     def ranges(self) -> ProfileRanges | None:
-        """What holds in all profiles; None without any."""
+        """The ranges that hold in all profiles; None without profiles."""
         return ranges_of(self.profiles, self.values) if self.profiles or self.values else None
 
 
@@ -96,16 +96,16 @@ class Analysis:
 
     @property
     def convertible(self) -> bool:
-        """Whether every node reaches TensorRT and, where a build was tried, there is an engine."""
+        """Whether every node reaches TensorRT and, after a trial build, there is an engine."""
         return self.plan.convertible and not self.refusal
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Everything that keeps the model from being converted, all at once."""
+        """Every problem that prevents the conversion."""
         return (*self.plan.problems, *self.refusal)
 
     def needed(self) -> Analysis:
-        """Itself. ConversionError with every problem if there is a node that does not reach TensorRT."""
+        """Returns itself. Raises ConversionError with every problem if a node does not reach TensorRT."""
         if not self.convertible:
             raise ConversionError(self.problems)
         return self
@@ -129,7 +129,8 @@ Feeds = Callable[[Analysis], TrialInputs]
 def analyse(
     original: Model, options: AnalysisOptions, feeds: Feeds | None = None, *, given: bool = True
 ) -> Analysis:
-    """Rewrite and plan. A graph that TensorRT does not take as it is keeps its precision: the plan says what is wrong.
+    """Rewrites the model and plans its nodes. A graph that TensorRT refuses keeps its precision, and the plan has the
+    problems.
 
     feeds: asked once it is known that the graph can be converted, and a precision is wanted; None: what `inputs` holds.
     given: whether they are the user's. UsageError: shapes that contradict the model.

@@ -1,4 +1,4 @@
-"""Suggests freezing inputs if TensorRT refuses a model: those that select an If's branch, and floats that decide sizes."""
+"""Suggests freezing inputs if TensorRT refuses a model: those that select an If's branch, and floats that set sizes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_SIZES = frozenset({"Shape", "Size"})
 
 @dataclass(frozen=True)
 class BranchInput:
-    """An input that is read in the condition of an If, called `branching`, or a float of which sizes are made ("").
+    """An input that decides the condition of the If `branching`, or a float that decides sizes (branching is "").
 
     compared: with what the condition compares it, if that is known.
     """
@@ -35,7 +35,7 @@ class BranchInput:
 
 
 def branch_inputs(model: Model) -> tuple[BranchInput, ...]:
-    """The inputs of one integer or boolean that conditions of Ifs are computed from, and floats of sizes, each once."""
+    """The single-element inputs that decide conditions of Ifs, and the floats that decide sizes, each once."""
     nodes = [node for graph in all_graphs(model.proto.graph) for node in graph.node]
     makers = {name: node for node in nodes for name in node.output}
     inputs = {value.name for value in model.proto.graph.input if _is_single(value)}
@@ -60,7 +60,7 @@ def offer_freezing(
     frozen: Mapping[str, np.ndarray],
     builds: Callable[[Mapping[str, np.ndarray]], bool],
 ) -> BuildRefused:
-    """The refusal, with the flags that help, if the model has such inputs and TensorRT builds it with values for them.
+    """The refusal, with --freeze flags added if the model has such inputs and builds with them frozen.
 
     examples: values by input; else what the graph compares the input with. frozen: inputs that are constants already.
     """
@@ -96,7 +96,7 @@ def offer_freezing(
 
 
 def freeze_text(name: str, value: np.ndarray) -> str:
-    """NAME=VALUE as --freeze takes it."""
+    """NAME=VALUE in the form of --freeze."""
     return f"{name}={json.dumps(value.tolist(), separators=(',', ':'))}"
 
 
@@ -113,7 +113,7 @@ def _is_single(value: onnx.ValueInfoProto) -> bool:
 def _reached(
     condition: str, makers: Mapping[str, onnx.NodeProto], inputs: set[str], model: Model
 ) -> Iterator[tuple[str, np.ndarray | None]]:
-    """The inputs that the condition is computed from, each with the constant that it is equal to in a branch."""
+    """The inputs that the condition depends on, each with the constant with which a branch compares it."""
     queue, seen = [condition], set[str]()
     while queue:
         name = queue.pop()

@@ -1,4 +1,4 @@
-"""Compares the graphs of a conversion, while TensorRT builds the engine where that can be."""
+"""Compares the graphs of a conversion, during the build of the engine if possible."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MOST_BESIDE = 1 << 30
 
 
 def precision_to_judge_by(options: ConvertOptions, rewritten: Rewritten) -> str:
-    """The precision of the engine's arithmetic, by which its errors are judged."""
+    """The precision of the engine's arithmetic, which sets the tolerances."""
     report = rewritten.precision
     sums = report is not None and report.sums is not None
     return engine_precision(brought_to(options.precision, report), float16_sums=sums)
 
 
 class GraphComparison:
-    """The comparison of the graphs, which runs while TensorRT builds in a process of its own.
+    """The comparison of the graphs, in a thread while TensorRT builds in a child process.
 
     Not beside the build of a model of many weights, which memory would have to hold twice at a time, or with functions of
     the user's, which nothing stops.
@@ -45,13 +45,13 @@ class GraphComparison:
             self._beside = Beside(partial(self._judged, self._check, self._analysis.rewritten))
 
     def stop(self) -> None:
-        """Of a graph that TensorRT refuses, or where something else ends the conversion."""
+        """Stops the comparison after a refusal by TensorRT, or when the conversion ends early."""
         if self._beside is not None:
             self._beside.stop()
             self._beside = None
 
     def judged(self, rewritten: Rewritten) -> GraphsJudged | None:
-        """What is known without the engine; None where nothing is compared. rewritten: the graph that was built."""
+        """The verdict without the engine; None if nothing is compared. rewritten: the graph that was built."""
         if self._check is None:
             return None
         if self._beside is not None:

@@ -46,7 +46,7 @@ _NOT_PASSED_ON = ("strip_plan", "memory_pool_limit", "tactic_sources", "hardware
 
 @dataclass(frozen=True, kw_only=True)
 class PluginOptions:
-    """The plugins that nodes may become."""
+    """The plugins that may replace nodes."""
 
     TITLE: ClassVar[str] = "engine"
 
@@ -83,7 +83,7 @@ class DeviceOptions:
 
 @dataclass(frozen=True)
 class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptions, ExpectationOptions):
-    """What `trtsmith convert`, `check` and `rewrite` are told. Paths are as the user gave them.
+    """The options of `trtsmith convert`, `check` and `rewrite`. Paths are as the user gave them.
 
     output: the engine's file; None: the engine is given back as bytes, and nothing is written.
     more_shapes: of the optimization profiles after the first.
@@ -130,7 +130,7 @@ class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptio
             raise without_inputs(expected)
 
     def builder(self) -> BuilderOptions:
-        """The builder's options, with the device as the target where one is named."""
+        """The builder's options, with the named device as the target."""
         asked = BuilderOptions(**{one.name: getattr(self, one.name) for one in fields(BuilderOptions)})
         return replace(asked, targets=(DEVICES[self.bundle_for],)) if self.bundle_for else asked
 

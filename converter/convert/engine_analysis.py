@@ -1,4 +1,4 @@
-"""Derives from an engine's manifest the options with which its model was analysed."""
+"""Derives the options of an engine's analysis from its manifest."""
 
 from __future__ import annotations
 

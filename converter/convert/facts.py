@@ -1,4 +1,4 @@
-"""Gathers the facts of a conversion for the engine's manifest, and finds what a user should know of the engine."""
+"""Gathers a conversion's facts for the engine's manifest, and warnings about the engine for the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trtsmith.importers.registry import package_of
 
 
 def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:
-    """Gathers the manifest's facts: what is needed to load the engine, and what is known of it."""
+    """Gathers the manifest's facts: the needs of the engine when it is loaded, and its properties."""
     result = built.to_json()
     return {
         "trtsmith": toolkit_version(),
@@ -46,7 +46,7 @@ def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> 
 
 
 def pinned_values(values: Mapping[str, ShapeRange], given: Container[str]) -> tuple[str, ...]:
-    """Warnings of shape tensors whose values were taken from an example. given: the inputs that --values names."""
+    """Warnings for shape tensors that an example fixes. given: the inputs that --values names."""
     return tuple(
         f"input {name!r} has the values {list(r.opt)} of --inputs in the profile: the engine takes no others; "
         f"give a range with --values {quote(name)}=MIN:OPT:MAX"
@@ -56,7 +56,7 @@ def pinned_values(values: Mapping[str, ShapeRange], given: Container[str]) -> tu
 
 
 def profile_facts(rewritten: Rewritten, values: Mapping[str, ShapeRange]) -> dict[str, Any]:
-    """What the engine holds for, and what of its graph the profile decided. values: of shape tensors, as they were given."""
+    """The shapes for which the engine holds, and the nodes that the profile decided. values: of shape tensors, as given."""
     decided = [
         {"node": record.node, "op_type": record.op_type, "what": record.what}
         for record in rewritten.rewrites
@@ -72,13 +72,15 @@ def profile_facts(rewritten: Rewritten, values: Mapping[str, ShapeRange]) -> dic
 def still_read(
     values: Mapping[str, ShapeRange], original: Model, rewritten: Rewritten
 ) -> dict[str, ShapeRange]:
-    """Values without those of inputs that nothing reads any more, since all that they decide was written into the graph."""
+    """The values of inputs that the graph still reads; other inputs decided only what is now constant."""
     decided = _read(original) - _read(rewritten.model)
     return {name: ranges for name, ranges in values.items() if name not in decided}
 
 
 def unchecked_values(values: Mapping[str, ShapeRange], read: Container[str]) -> tuple[str, ...]:
-    """Warnings of inputs that are read no more: TensorRT holds no caller to their values. read: those that are."""
+    """Warnings for inputs that the engine no longer reads, so that TensorRT does not check their values. read: inputs still
+    read.
+    """
     return tuple(
         f"the engine no longer reads input {name!r}: it is valid only for values from {list(ranges.min)} to "
         f"{list(ranges.max)}, and does not check them"
@@ -95,7 +97,7 @@ def _read(model: Model) -> set[str]:
 
 
 def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
-    """A warning for each plugin library whose kernels were not compiled for the engine's GPUs."""
+    """A warning for each plugin library without kernels for the engine's GPUs."""
     known: list[tuple[str, str, str]] = []  # the library, its architectures, and what makes it anew
     if any(package_of(use.name) is None for use in planned.plugins):
         ours = libraries.manifest(libraries.plugin_library())["cuda_architectures"]
@@ -113,7 +115,7 @@ def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
 def contradictions(
     declared: Sequence[onnx.ValueInfoProto], built: Sequence[EngineTensor], planned: Plan
 ) -> tuple[Problem, ...]:
-    """The outputs whose rank or fixed sizes in the engine are not those of the model.
+    """The outputs whose rank or fixed sizes differ between engine and model.
 
     Only for a model with plugins of others: only they know their shape rules, and a wrong attribute shows here.
     """

@@ -1,4 +1,4 @@
-"""Plans nodes of foreign plugins: those of the user's libraries, and TensorRT's own."""
+"""Plans nodes of foreign plugins: those of the user's libraries and TensorRT's own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_NAMED = 12
 
 @dataclass(frozen=True)
 class ForeignPlan:
-    """The plan for one such node. stock: whether TensorRT has the plugin; use: None if there is a problem."""
+    """The plan for a foreign node. stock: whether the plugin is TensorRT's; use: None if there is a problem."""
 
     how: str
     stock: bool
@@ -37,7 +37,7 @@ class ForeignPlan:
 
 @dataclass(frozen=True)
 class ForeignPlugins:
-    """The plugins of others that a build has. creators: of the user's libraries; stock: of the TensorRT that builds.
+    """The foreign plugins of a build. creators: in the user's libraries; stock: in the TensorRT that builds.
 
     libraries: the user's, for messages. target: the TensorRT; None if none was chosen.
     problems: what keeps whole libraries from being loaded.
@@ -51,7 +51,7 @@ class ForeignPlugins:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all plugins: nodes with such an op_type are theirs."""
+        """The names of all foreign plugins, which claim nodes with these op_types."""
         return frozenset(c.name for c in self.creators) | frozenset(s.creator.name for s in self.stock)
 
     def plan(self, node: onnx.NodeProto) -> ForeignPlan | None:
@@ -62,7 +62,7 @@ class ForeignPlugins:
         return self._held(node, of_tensorrt, stock=True) if of_tensorrt else None
 
     def imports(self, op_type: str) -> bool:
-        """Whether the parser of the TensorRT that builds says that it imports the operator, which our table lacks."""
+        """Whether the building TensorRT's own parser imports an operator that our table lacks."""
         if self.target is None:
             return False
         # A check of a model without such operators starts no process, and does without what starts them.
@@ -71,7 +71,7 @@ class ForeignPlugins:
         return parser_imports(self.target.flavour, op_type)
 
     def missing(self, node: onnx.NodeProto, model: Path) -> Problem | None:
-        """Why no plugin takes the node, where that has to do with these plugins. model: its file."""
+        """The reason why no foreign plugin takes the node; None if plugins have nothing to do with it. model: its file."""
         where = f"node {node.name!r} ({op_name(node)})"
         elsewhere = [plugin for plugin in stock_table() if plugin.creator.name == node.op_type]
         what = f"no importer for operator {op_name(node)}"
@@ -96,7 +96,7 @@ class ForeignPlugins:
         )
         libraries = ", ".join(map(str, self.libraries))
         return Problem(
-            f"{what}, and {libraries} does not hold it either",
+            f"{what}, and no plugin in {libraries} matches",
             where,
             f"an operator that TensorRT's ONNX parser imports, one that `trtsmith ops` lists, or one of the plugins "
             f"that were given: {shown}",
@@ -154,7 +154,7 @@ class ForeignPlugins:
 
 
 def foreign_plugins(libraries: tuple[Path, ...], target: Target) -> ForeignPlugins:
-    """The plugins of the user's libraries, each loaded in a child process, and of the target itself."""
+    """Finds the plugins of the user's libraries, each loaded in a child process, and of the target."""
     stock = () if target.is_rtx else stock_plugins(target.version[:2])
     creators: tuple[DeclaredCreator, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -168,7 +168,7 @@ def foreign_plugins(libraries: tuple[Path, ...], target: Target) -> ForeignPlugi
 
 
 def target_of(flavour: str, *, prefer_stock: bool = False) -> Target:
-    """The TensorRT of a flavour. prefer_stock: nodes of plugins that it brings are left to it, where ours would do.
+    """The target for a flavour. prefer_stock: leaves nodes to TensorRT's plugins even if ours could take them.
 
     UsageError for a TensorRT that brings none.
     """
@@ -186,7 +186,7 @@ def target_of(flavour: str, *, prefer_stock: bool = False) -> Target:
 def _no_such(
     node: onnx.NodeProto, version: str, namespace: str, creators: Sequence[DeclaredCreator], home: str
 ) -> Problem:
-    """The node names a version or namespace of the plugin that is not there."""
+    """The problem of a node that names a missing version or namespace of a plugin."""
     held = [creator for creator in creators if creator.name == node.op_type]
     owner = home or ", ".join(dict.fromkeys(creator.home for creator in held))
     asked = f"{namespace or '(no namespace)'}::{node.op_type} version {version}"

@@ -1,4 +1,4 @@
-"""Stage: chooses inputs that become constants: --freeze NAME=VALUE, and --inputs FILE.npz as an example."""
+"""Stage: chooses inputs that become constants: by --freeze NAME=VALUE, and by --inputs FILE.npz as an example."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class FreezingOptions:
-    """Inputs to freeze, and example inputs, which give values to those that TensorRT needs constant."""
+    """Inputs to freeze, and example inputs that give values to those that TensorRT needs constant."""
 
     TITLE: ClassVar[str] = "shapes and inputs"
 
@@ -54,7 +54,7 @@ def rewrite_frozen(
     profile: ProfileRanges | None = None,
     progress: Progress | None = None,
 ) -> tuple[Rewritten, dict[str, np.ndarray]]:
-    """The model rewritten with inputs frozen, and what they are frozen to.
+    """The model rewritten with frozen inputs, and the values of these.
 
     inputs: an .npz file, or arrays; what TensorRT wants constant, and `freeze` does not name, gets the value that is there.
     target: the TensorRT for which it is rewritten. profile: what the graph has to hold for; None: for any sizes.
@@ -76,17 +76,19 @@ def rewrite_frozen(
 
 
 def freezable(model: Model) -> frozenset[str]:
-    """The inputs that `rewrite_frozen` may give the values of `inputs`. ConversionError: functions that stay."""
+    """The inputs that `rewrite_frozen` may freeze to the values of `inputs`. Raises ConversionError for functions
+    that stay.
+    """
     return inputs_to_freeze(_without_functions(model))
 
 
 def _without_functions(model: Model) -> onnx.ModelProto:
-    """Functions read inputs under names of their own."""
+    """The model with functions inlined, as they rename the inputs that they read."""
     return inline(model, frozenset(all_functions(model))).proto
 
 
 def parse_freeze(freeze: Freeze, proto: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Values by input name. UsageError: not of the form, no such input, given twice, or not the input's type or shape."""
+    """Values by input name. Raises UsageError for wrong forms, unknown inputs, duplicates, and wrong types or shapes."""
     inputs = {value.name: value for value in proto.graph.input}
     values: dict[str, np.ndarray] = {}
     problems: list[Problem] = []
@@ -113,21 +115,21 @@ def parse_freeze(freeze: Freeze, proto: onnx.ModelProto) -> dict[str, np.ndarray
 
 
 def _given(freeze: Freeze, inputs: Mapping[str, object]) -> list[tuple[str, str, Any]]:
-    """Lists the frozen inputs: what messages call each, its name and its value."""
+    """Lists the frozen inputs: their name in messages, their name and their value."""
     if isinstance(freeze, Mapping):
         return [(name, name, value) for name, value in freeze.items()]
     return [(text, *_split(text, inputs)) for text in freeze]
 
 
 def _split(text: str, inputs: Mapping[str, object]) -> tuple[str, str]:
-    """Splits NAME=VALUE at the first = after the name of an input, as names may have one too; else at the first."""
+    """Splits NAME=VALUE at the first = after the name of an input, which may contain = itself; else at the first."""
     places = [i for i, character in enumerate(text) if character == "="]
     cut = next((i for i in places if text[:i] in inputs), places[0] if places else len(text))
     return text[:cut], text[cut + 1 :]
 
 
 def _value(given: Any, value: onnx.ValueInfoProto) -> np.ndarray:
-    """The value in the input's type; UsageError if it is none of that type. Arrays are taken as they are."""
+    """The value in the input's type; arrays as they are. Raises UsageError if it does not fit the type."""
     where, fix = f"--freeze {value.name}={given}", f"--freeze {example_flag(value)}   (with your own value)"
     if isinstance(given, (np.ndarray, np.generic)):
         return np.asarray(given)
@@ -154,7 +156,7 @@ def _whole(digits: str) -> int:
 
 
 def _in_type(read: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray | None:
-    """The array in the type, if every element is one of that type: no fraction for integers, nothing out of range."""
+    """The array in the type; None if an element does not fit: a fraction for integers, or out of range."""
     if read.size == 0:
         return read.astype(dtype)
     if dtype.kind == "b":
@@ -175,7 +177,7 @@ def _in_type(read: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray | None:
 def _chosen(
     model: Model, examples: Values, names: frozenset[str] | set[str], source: ArraySource
 ) -> dict[str, np.ndarray]:
-    """The examples of these names. UsageError if one does not fit its input."""
+    """The examples with these names. Raises UsageError if one does not fit its input."""
     inputs = {value.name: value for value in model.proto.graph.input}
     chosen = {name: examples[name] for name in sorted(names) if name in examples}
     flag = named_source("--inputs", source) + ":"

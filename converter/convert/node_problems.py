@@ -33,7 +33,7 @@ from trtsmith.importers.registry import (
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """what: what the operator does that an engine does not. fix: where to do it."""
+    """An operator that belongs outside an engine. what: its task. fix: where to run it."""
 
     what: str
     fix: str
@@ -135,12 +135,12 @@ _TUTORIALS = "mynamespace"
 
 
 def elsewhere(domain: str, op_type: str) -> Elsewhere | None:
-    """Where to run the operator; None for one that an engine could have."""
+    """Where to run the operator instead; None for operators that an engine could run."""
     return _OPERATORS.get((domain, op_type)) or _DOMAINS.get(domain)
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """Attribute values by name; strings as the bytes that ONNX keeps."""
+    """Attribute values by name; strings as ONNX's bytes."""
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
@@ -151,7 +151,7 @@ def plugin_faults(
     dtypes: dict[str, str],
     record: Rewrite | None,
 ) -> Iterator[Problem]:
-    """What makes the plugin impossible to create or to run, as far as types and shapes are known."""
+    """Problems that prevent the plugin from being created or run, as far as types and shapes are known."""
     where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({op_name(node)})"
     try:
         fields = fields_of_node(op, attributes_of(node))
@@ -190,7 +190,7 @@ def plugin_faults(
 
 
 def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
-    """The problem of a node that neither TensorRT nor a plugin takes, with what may have been meant. model: its file."""
+    """The problem of a node that neither TensorRT nor a plugin takes, with a suggestion. model: its file."""
     place = elsewhere(normalise_domain(node.domain), node.op_type)
     if place is not None:
         return Problem(
@@ -227,7 +227,7 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
 
 
 def _has_ports_of(node: onnx.NodeProto, op_type: str) -> bool:
-    """Whether an operator of this name takes as many inputs as the node has, and gives as many outputs."""
+    """Whether an operator of this name fits the node's numbers of inputs and outputs."""
     for op, alias in find_aliases(PROVIDER_DOMAIN, op_type):
         least = sum(not name.endswith("?") for name in alias.inputs)
         most = len(alias.inputs) + len(alias.constants)
@@ -237,7 +237,7 @@ def _has_ports_of(node: onnx.NodeProto, op_type: str) -> bool:
 
 
 def new_command(node: onnx.NodeProto, model: Path) -> str:
-    """The command that writes a package for the operator of the node."""
+    """The command that writes a package for the node's operator."""
     words = [word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", node.op_type)]
     name = "".join(words)
     name = name if name[:1].isalpha() else f"Operator{name}"

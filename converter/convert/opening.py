@@ -35,7 +35,7 @@ GivenModel = ModelSource | TorchSource
 
 @dataclass(frozen=True, eq=False)
 class OpenedModel:
-    """A model, and what came with it.
+    """A model, and what its source gives with it: profile, example, and calling convention.
 
     profile, endless: of a module's dynamic dimensions; endless: axes by input that have no largest size.
     inputs, expected: an example, and PyTorch's own outputs for it; None where there are none.
@@ -51,7 +51,7 @@ class OpenedModel:
     warnings: tuple[str, ...] = ()
 
     def shapes(self, given: Mapping[str, ShapeRange]) -> dict[str, ShapeRange]:
-        """The profile that results, with what the user gives in the place of what the module says.
+        """The profile of the conversion: the user's shapes, and the module's for other inputs.
 
         UsageError for dimensions without an upper end.
         """
@@ -71,18 +71,18 @@ class OpenedModel:
 
 
 def has_example(source: GivenModel) -> bool:
-    """Whether the model brings inputs along, as what PyTorch exports does."""
+    """Whether the model comes with example inputs, as PyTorch models do."""
     return isinstance(source, TorchSource) or (isinstance(source, Path) and source.suffix == PROGRAM_SUFFIX)
 
 
 def name_of(source: GivenModel) -> str:
-    """The name of the model's file; of what has none, what messages call it."""
+    """The name of the model's file; without a file, the model's name in messages."""
     path = source.path if isinstance(source, TorchFile) else source
     return path.name if isinstance(path, Path) else str(source)
 
 
 def open_model(source: GivenModel, progress: Progress | None = None, *, force: bool = False) -> OpenedModel:
-    """The model, mapped. What PyTorch has to export is exported now; its file is gone again, unless it is to be saved.
+    """Opens the model, mapped. Exports a PyTorch model first; the exported file is removed unless it is to be saved.
 
     force: whether it may be saved over any file.
 
@@ -114,7 +114,7 @@ def open_model(source: GivenModel, progress: Progress | None = None, *, force: b
 
 
 def _exported(source: TorchSource, folder: Path, progress: Progress) -> ExportedModel:
-    """In this process, where the module is; of a file or a factory, in a process of its own."""
+    """Exports in this process if the module is here, else in a child process."""
     if isinstance(source, TorchModule):
         _need_pytorch(str(source))
         # PyTorch takes seconds to import, and most models are ONNX files

@@ -1,4 +1,4 @@
-"""Converts a model, on one screen: load, rewrite, plan, build, verify, bundle."""
+"""Converts a model in stages, on one screen: load, rewrite, plan, build, verify, bundle."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ from trtsmith.converter.verify.verdict import Verdict
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
-    """What came out.
+    """The result of a conversion.
 
     plan:      how each node reached TensorRT.
     rewritten: what was done to the graph.
@@ -110,7 +110,7 @@ class Conversion:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against the engine: its outputs agree, or no comparison was asked for."""
+        """Whether the engine passed: its outputs agree, or no comparison was asked for."""
         return self.verdict is None or self.verdict.passed
 
     def summary(self) -> str:
@@ -134,7 +134,7 @@ class Conversion:
         }
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the same, and the engine's outputs with what was found of each."""
+        """The summary for a notebook, with the engine's outputs and the verdict on each."""
         found = self.verdict.outputs if self.verdict is not None else {}
         errors = {c.output: max(c.relative, 0.0) for c in self.verdict.comparisons} if self.verdict else {}
         rows = [
@@ -160,7 +160,7 @@ def _html_rows(rows: Sequence[Sequence[str]], cell: str = "td") -> str:
 
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
-    """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
+    """Converts a model into an engine. Raises TrtsmithError with every problem if that is impossible."""
     with calling(options.references.nodes), progress_reports(progress) as telling:
         return _convert(options, telling)
 
@@ -291,7 +291,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
 def _with_offer(
     error: BuildRefused, options: ConvertOptions, analysis: Analysis, progress: Steps
 ) -> BuildRefused:
-    """The refusal, with --freeze for inputs that choose branches, where the model builds with it."""
+    """The refusal, with --freeze for inputs that choose branches if the model builds with it."""
     if not options.refusals.reduce or isinstance(options.model, TorchSource):
         return error  # nothing is to be looked for, or the model would be exported again
 
@@ -315,8 +315,9 @@ def _silent(text: str) -> None:
 
 
 def analysis_of(options: ConvertOptions) -> Analysis | None:
-    """What is known of an ONNX model that could not be converted, in its own precision; None of PyTorch's, which would
-    have to be exported again. TrtsmithError where it cannot be read or analysed."""
+    """Analyses an ONNX model that could not be converted, in its own precision; None for PyTorch models, which would be
+    exported again. Raises TrtsmithError if it cannot be read or analysed.
+    """
     if not isinstance(options.model, Path) or has_example(options.model):
         return None
     return analyse(
@@ -327,7 +328,7 @@ def analysis_of(options: ConvertOptions) -> Analysis | None:
 def _graph_facts(
     options: ConvertOptions, rewritten: Rewritten, profiles: tuple[dict[str, Profile], ...]
 ) -> dict[str, Any]:
-    """What the manifest says of the graph that the engine is of."""
+    """The manifest's facts on the engine's graph."""
     return {
         "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
         "io_types": [asdict(io) for io in rewritten.io_types],
@@ -337,7 +338,7 @@ def _graph_facts(
 
 
 def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None) -> None:
-    """UsageError for files that could not be written, or would replace others. loaded: plugin libraries, once known."""
+    """Raises UsageError for files that cannot be written or would replace others. loaded: plugin libraries, once known."""
     output = options.output
     if output is not None and options.bundle_for:
         check_folder(output)
@@ -356,7 +357,7 @@ def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None
 
 
 class _Preparation:
-    """What follows from the graph in the model's own precision: the profile, and the comparison to make, if any."""
+    """The profile and the comparison, prepared once from the graph in the model's own precision."""
 
     def __init__(self, options: ConvertOptions, step: Progress) -> None:
         self._options, self._step = options, step
@@ -400,7 +401,7 @@ class _Preparation:
 def _run_request(
     options: ConvertOptions, rewritten: Rewritten, built: BuildResult, loaded: tuple[Path, ...]
 ) -> RunRequest:
-    """How to run the engine that was built."""
+    """The request to run the engine that was built."""
     return RunRequest(
         engine_path=built.engine_path,
         plugin_libraries=() if options.embed_plugins else loaded,
@@ -427,7 +428,7 @@ _SKIPS = {"verify": "--no-verify skips the comparison"}
 
 
 class _StageTimes:
-    """Seconds by stage, each told when it ends."""
+    """Measures and reports the seconds of each stage."""
 
     def __init__(self, progress: Steps) -> None:
         self.seconds: dict[str, float] = {}
@@ -439,7 +440,7 @@ class _StageTimes:
         self._progress.stage(stage, _SKIPS.get(stage, ""))
 
     def ended(self, then: str = "") -> None:
-        """The stage has ended; the next one begins at once."""
+        """Ends the stage and begins the next one at once."""
         stage, seconds = self._stage, round(time.perf_counter() - self._since, 3)
         self.seconds[stage] = seconds
         self._progress.done(f"{stage}: {seconds:.1f} s")

@@ -1,4 +1,4 @@
-"""Stage: plans how every node will reach TensorRT, with which plugin libraries, and reports all problems. Needs no GPU."""
+"""Stage: plans how every node reaches TensorRT, with which plugin libraries, and reports all problems. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["Plan", "PlannedNode", "Route", "native_operators", "plan"]
 
 
 class Route(Enum):
-    """How a node reaches TensorRT."""
+    """The way in which a node reaches TensorRT."""
 
     NATIVE = "native"
     FUNCTION = "function"  # a function body in the model; the parser inlines it
@@ -58,7 +58,7 @@ A = onnx.AttributeProto
 
 @dataclass(frozen=True)
 class PlannedNode:
-    """One node of the original model (or a node that a pass added, under the original's name).
+    """One node of the original model, or a node that a pass added, under the original's name.
 
     A node that rules replaced by standard nodes has one entry, whatever their number. foreign: whether a plugin that is not
     ours takes it.
@@ -89,7 +89,7 @@ class Plan:
 
     @property
     def foreign_nodes(self) -> tuple[PlannedNode, ...]:
-        """The nodes of plugins that are not ours."""
+        """The nodes of foreign plugins."""
         return tuple(node for node in self.nodes if node.foreign)
 
     @property
@@ -106,7 +106,7 @@ _NO_OTHERS = ForeignPlugins()
 
 
 def plan(rewritten: Rewritten, foreign: ForeignPlugins = _NO_OTHERS) -> Plan:
-    """The plan of a rewritten model. Neither TensorRT nor a GPU is asked, but for an operator that nobody else has.
+    """Plans a rewritten model, without a GPU; asks TensorRT only about operators that are unknown otherwise.
 
     foreign: the plugins of others; nodes of their op_types that are neither ours nor TensorRT's own are theirs.
     """
@@ -180,7 +180,7 @@ def plan(rewritten: Rewritten, foreign: ForeignPlugins = _NO_OTHERS) -> Plan:
 
 
 def _long_names(proto: onnx.ModelProto) -> Iterator[Problem]:
-    """A problem where names are longer than TensorRT's parser can give them to layers and tensors."""
+    """The problem of names that are too long for layers and tensors in TensorRT's parser."""
     long: list[tuple[str, int]] = []
     for graph in all_graphs(proto.graph):
         values = [value.name for value in (*graph.input, *graph.initializer)]
@@ -204,7 +204,7 @@ def _foreign_route(held: ForeignPlan) -> Route:
 
 
 def _all_nodes(model: Model, graph: onnx.GraphProto, outer: Constants = _NONE) -> Iterator[onnx.NodeProto]:
-    """Every node that TensorRT reads: of an If with a constant condition those of the branch that runs."""
+    """Every node that TensorRT reads; for an If with a constant condition only those of the live branch."""
     known: Constants | None = None
     for node in graph.node:
         yield node
@@ -241,13 +241,13 @@ def _rewritten_route(record: Rewrite, route: Route = Route.REWRITTEN) -> Planned
 
 
 def with_libraries(planned: Plan) -> Plan:
-    """The plan with the libraries of operators from outside, and with the problems of those that are missing or wrong."""
+    """The plan with the libraries of operators from outside, and a problem for each that is missing or wrong."""
     compiled, problems = compiled_operators(use.name for use in planned.plugins)
     return replace(planned, compiled=compiled, problems=(*planned.problems, *problems))
 
 
 def needed_libraries(planned: Plan, given: Sequence[Path] = ()) -> tuple[Path, ...]:
-    """Every library to load, each once: ours first, those of operators from outside, and those that the user gives.
+    """Every library to load, each once: ours, then those of operators from outside, then the user's.
 
     UsageError where ours is needed and not there.
     """
@@ -261,7 +261,7 @@ def needed_libraries(planned: Plan, given: Sequence[Path] = ()) -> tuple[Path, .
 
 
 def library_of_plugins(planned: Plan, loaded: tuple[Path, ...] = ()) -> dict[str, Path]:
-    """The library of each plugin of the plan, by its name.
+    """The library of each plugin of the plan, by plugin name.
 
     loaded: copies beside an engine; one of the same file name is taken, as the engine runs it.
     """

@@ -36,7 +36,7 @@ A = onnx.AttributeProto
 def cases_from_model(
     path: Path, library: Path, shapes: Mapping[str, ShapeRange], references: References = NO_REFERENCES
 ) -> ModelCases:
-    """The cases of the nodes that plugins of the library take, at the usual sizes of the model's inputs.
+    """Cases for the nodes that the library's plugins take, at the usual sizes of the model's inputs.
 
     Outputs are as the model declares them; where it does not, as the plugin says, and a node of which neither says them is
     a note. ConversionError for nodes that do not fit their creators; UsageError where no node is the library's, or a size
@@ -79,7 +79,7 @@ def cases_from_model(
 
 
 def _case(node: onnx.NodeProto, found: ForeignPlan, model: Model) -> ContractCase | str:
-    """The case without its outputs; why there is none, in words."""
+    """The case without its outputs, or the reason why there is none."""
     inputs = _descs([name for name in node.input if name], model)
     unknown = [name for name, desc in zip(node.input, inputs, strict=False) if desc is None]
     if unknown:
@@ -109,7 +109,7 @@ def _case(node: onnx.NodeProto, found: ForeignPlan, model: Model) -> ContractCas
 def _kernels(
     original: Model, model: Model, nodes: Sequence[onnx.NodeProto], cases: Sequence[ContractCase]
 ) -> tuple[GpuCase, ...]:
-    """Cases of the nodes whose operators have functions: inputs as the model computes them, from generated ones."""
+    """Cases with values for nodes whose operators have functions; the model computes the inputs from generated ones."""
     specs = graph_inputs(model.proto)
     feeds = generate_inputs(
         original, graph_inputs(original.proto), {s.name: _known(s.shape) for s in specs}
@@ -138,7 +138,7 @@ def _kernel(
 
 
 def _values(model: Model, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Values of these names. ConversionError where onnxruntime does not run what makes them."""
+    """The values with these names. Raises ConversionError if onnxruntime cannot compute them."""
     proto = model.copied()
     have = {value.name for value in proto.graph.input} | {t.name for t in proto.graph.initializer}
     made = [name for name in names if name not in have]
@@ -152,7 +152,7 @@ def _values(model: Model, names: Sequence[str], feeds: Mapping[str, np.ndarray])
 
 
 def _fixed(model: Model, sizes: Mapping[str, Shape]) -> Model:
-    """The model with inputs of these sizes, and every domain imported."""
+    """The model with inputs of these sizes, and with every domain imported."""
     proto = model.copied()
     for value in proto.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ()), strict=False):
@@ -164,7 +164,7 @@ def _fixed(model: Model, sizes: Mapping[str, Shape]) -> Model:
 
 
 def _declaring(model: Model, node: onnx.NodeProto, outputs: Sequence[TensorDesc]) -> Model:
-    """The model with what the plugin says of the node's outputs, where it says nothing itself."""
+    """The model with the plugin's types for the node's outputs where the model declares none."""
     proto = model.copied()
     known = {value.name for value in (*proto.graph.value_info, *proto.graph.output)}
     for name, desc in zip(node.output, outputs, strict=False):
@@ -176,7 +176,7 @@ def _declaring(model: Model, node: onnx.NodeProto, outputs: Sequence[TensorDesc]
 
 
 def _descs(names: Sequence[str], model: Model) -> tuple[TensorDesc | None, ...]:
-    """Type and shape of each value; None where the model does not say all of it."""
+    """Type and shape of each value; None where they are not fully known."""
     types = value_types(model.proto, frozenset(names))
     shapes, dtypes = shapes_of(types), dtypes_of(types)
     found = []

@@ -1,4 +1,4 @@
-"""Stage: chooses the types in which the network is computed: --precision, --keep-fp32, --io-precision."""
+"""Stage: chooses the element types for the network: --precision, --keep-fp32, --io-precision."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from trtsmith.converter.verify.given import load_inputs
 def examples(
     original: Model, inputs: ArraySource | None, frozen: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray] | None:
-    """Example inputs that were given, with what is frozen; None if none were. UsageError if they do not fit."""
+    """The user's example inputs together with frozen values; None without examples. Raises UsageError if they do not fit."""
     if inputs is None:
         return None
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
@@ -41,18 +41,18 @@ def examples(
 
 
 def brought_to(request: PrecisionRequest, report: PrecisionReport | None) -> str:
-    """The precision that the network got, "fp32" where it has its own."""
+    """The precision to which the network was brought; "fp32" if its types are its own."""
     return request.precision if request.precision and report is not None and not report.unchanged else "fp32"
 
 
 def floats_decided(request: PrecisionRequest, report: PrecisionReport | None) -> bool:
-    """Whether 16-bit types of the model's own were decided anew: its values are those of float32."""
+    """Whether the model's own 16-bit types were replaced, so that its values are those of float32."""
     return report is not None and not report.unchanged and request.precision not in QUANTIZED
 
 
 def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -> dict[str, Any]:
-    """The manifest: the precision that the network was brought to, "fp32" where it is as it was; what the pass did; and
-    whether --float-lstm was given.
+    """The manifest's facts: the precision of the network, "fp32" if unchanged; the report of the pass; and whether
+    --float-lstm was given.
     """
     return {
         "precision": brought_to(request, report),
@@ -69,7 +69,7 @@ def in_precision(
     given: bool = True,
     drawn: Collection[str] = (),
 ) -> Rewritten:
-    """The rewritten graph in the precision that is asked for; itself if none is.
+    """The rewritten graph in the requested precision; itself without a request.
 
     A model that has 16-bit types of its own keeps those of its inputs and outputs, and is else treated as if all of it
     were float32.
@@ -125,8 +125,8 @@ def _untried(request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None, 
 
 @dataclass
 class _Trial:
-    """Whether sums in float16 do, and zeros for values below its range: asked by the first reduction, and answered by its
-    graph. A second one finds what does not.
+    """The trial of float16 sums, and of zeros for values below float16's range. The first reduction asks the question and
+    its graph answers it; a second reduction finds the nodes that need float32.
 
     measured: the run in float32. long, kept: of SumsReport. step: is told what is done.
     """
@@ -148,7 +148,7 @@ def _brought(
     given: bool,
     trial: _Trial,
 ) -> Rewriting:
-    """The phase itself."""
+    """Runs the precision phase."""
     if request.precision in QUANTIZED:
         samples = _samples(work, request, feeds if given else None)
         done = quantize(
@@ -214,7 +214,7 @@ def _brought(
 
 
 def _kept(done: Reduction) -> int:
-    """Nodes that are in float32 for their sums."""
+    """The number of nodes kept in float32 for their sums."""
     return sum(1 for kept in done.report.kept if kept.reason in (LONG_SUM, OFF_SUM))
 
 
@@ -223,7 +223,7 @@ def _told(done: Reduction, sums: SumsReport) -> Reduction:
 
 
 def _with(work: Rewriting, reduced: Reduction) -> Rewriting:
-    """An input that the types phase changed already is told once, from the model's type to the engine's."""
+    """Records the reduction; an input that the types phase changed already is reported once, from first to last type."""
     after = {io.name: io.after for io in reduced.io_types}
     earlier = tuple(replace(io, after=after.pop(io.name)) if io.name in after else io for io in work.io_types)
     io_types = (*earlier, *(io for io in reduced.io_types if io.name in after))
@@ -233,7 +233,7 @@ def _with(work: Rewriting, reduced: Reduction) -> Rewriting:
 def _samples(
     work: Rewriting, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None
 ) -> list[dict[str, np.ndarray]] | None:
-    """Inputs to calibrate with, as the rewritten graph takes them."""
+    """Calibration inputs, in the types of the rewritten graph."""
     specs = list(graph_inputs(work.model.proto))
     if request.calibration:
         before = {io.name: io.before for io in work.io_types}
@@ -247,7 +247,7 @@ def _samples(
 
 
 def _measured(work: Rewriting, feeds: Mapping[str, np.ndarray]) -> MeasuredRun | None:
-    """The float32 run; None if onnxruntime cannot run the graph, which the verdict then says."""
+    """The float32 run; None if onnxruntime cannot run the graph, which the verdict reports."""
     work.options.step("running the network in float32: which values pass the range of float16")
     wanted = {value.name for value in work.model.proto.graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, work.io_types)

@@ -1,4 +1,4 @@
-"""Says in which types a user wants the network computed: --precision, --keep-fp32, --io-precision, --float-lstm."""
+"""Holds a user's request for element types: --precision, --keep-fp32, --io-precision, --float-lstm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WITH = {
 
 @dataclass(frozen=True)
 class PrecisionRequest:
-    """What the user asks for.
+    """The user's precision options.
 
     precision:  "" leaves the types as the model has them.
     accumulate: "": auto.
@@ -99,7 +99,7 @@ class PrecisionRequest:
     decided: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        """UsageError: an unknown precision, or what means nothing with the one that is, or is not, asked for."""
+        """Raises UsageError for unknown values, and for flags without effect in this precision."""
         check_values(
             ("--precision", self.precision, ("", *PRECISIONS)),
             ("--accumulate", self.accumulate, ("", *ACCUMULATE)),
@@ -115,7 +115,7 @@ class PrecisionRequest:
         )
 
     def check_meaning(self, given: Mapping[str, object]) -> None:
-        """UsageError for flags that were given and mean nothing with this precision. given: their values, by flag."""
+        """Raises UsageError for given flags that have no effect in this precision. given: their values, by flag."""
         problems = []
         for flag, value in given.items():
             meaning = _WITH[flag]
@@ -139,7 +139,9 @@ class PrecisionRequest:
 
 
 def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> PrecisionRequest:
-    """What an engine was converted with. io_types: inputs and outputs whose type its manifest says is another."""
+    """The precision request with which an engine was converted. io_types: inputs and outputs of changed type in its
+    manifest.
+    """
     did = origin.reduction
     if did is not None and did.own:
         return PrecisionRequest()
@@ -153,6 +155,6 @@ def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> Precisio
 
 
 def _reach(io_types: Sequence[IoType], dtype: str) -> bool:
-    """Whether --io-precision was given: inputs or outputs were floats of another type before."""
+    """Whether --io-precision was given, as inputs or outputs were floats of another type before."""
     floats = {"float16", "bfloat16", "float32"} - {dtype}
     return any(io.after == dtype and (io.before in floats or dtype != "float32") for io in io_types)

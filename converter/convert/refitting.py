@@ -44,7 +44,7 @@ _BUILD = "convert the new model"
 
 @dataclass(frozen=True)
 class RefitOptions(RunningOptions):
-    """What `trtsmith refit` is told. onnx: the model with the new weights. output: of the new engine; None: `engine`.
+    """The options of `trtsmith refit`. onnx: the model with the new weights. output: the new engine; None: `engine`.
 
     force: whether `output` may replace anything but an earlier engine of the model.
     """
@@ -58,7 +58,7 @@ class RefitOptions(RunningOptions):
 
 @dataclass(frozen=True)
 class Refitted:
-    """What came out. weights: how many the engine can be given. changed: the names of those that have other values now."""
+    """The result of a refit. weights: the number of replaceable weights. changed: the names of those with new values."""
 
     bundle: Bundle
     weights: int
@@ -67,14 +67,14 @@ class Refitted:
 
 @dataclass(frozen=True)
 class _Built:
-    """What the manifest says of the engine."""
+    """The manifest of the engine, and the structure of its graph."""
 
     document: Mapping[str, Any]
     structure: Structure
 
 
 def refit_facts(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of an engine's manifest that a refit reads: nothing where its weights stay as they are.
+    """The manifest's facts for a refit; empty for engines whose weights cannot change.
 
     model: the graph that TensorRT built.
     """
@@ -84,7 +84,7 @@ def refit_facts(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refit(options: RefitOptions, progress: Progress) -> Refitted:
-    """Rewrite the model as the engine's was, compare the two graphs, and give the engine the new weights.
+    """Rewrites the model like the engine's, compares the two graphs, and gives the engine the new weights.
 
     UsageError: the engine cannot be refitted, or not here; the model has another structure. ConversionError as of `convert`.
     Nothing is written then.
@@ -152,7 +152,7 @@ def _rewritten(
     built: _Built,
     progress: Progress,
 ) -> Model:
-    """The graph that `convert` would build of the model, asked for what the manifest says."""
+    """The graph that `convert` would build of the model with the options in the manifest."""
     where = str(manifest_path(options.engine))
     asked = replace(analysis_of_engine(origin, request), progress=progress)
     if asked.precision.precision in QUANTIZED:
@@ -173,7 +173,7 @@ def _rewritten(
 
 
 def _by_name(graph: Model, changed: tuple[str, ...]) -> tuple[str, ...]:
-    """Of changed weights those that TensorRT must know by name: of a BatchNormalization it makes weights of its own."""
+    """The changed weights that TensorRT must know by name; those of a BatchNormalization it folds into its own."""
     folded: set[str] = set()
     others: set[str] = set()
     for inner in all_graphs(graph.proto.graph):
@@ -183,12 +183,12 @@ def _by_name(graph: Model, changed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _libraries(document: Mapping[str, Any], request: RunRequest) -> tuple[Path, ...]:
-    """Those that lie beside the engine."""
+    """The plugin libraries beside the engine."""
     return tuple(path for path in request.plugin_libraries if path.name in document["files"])
 
 
 def _facts(built: _Built, original: Model, engine: Path, new: Structure, *, again: bool) -> dict[str, Any]:
-    """The manifest of the engine with the new weights, which were compared with nothing yet."""
+    """The manifest of the engine with the new weights, which are not yet compared with anything."""
     before = built.document
     settings = dict(before["settings"])
     if settings.pop("strip_plan", None):

@@ -57,7 +57,7 @@ class Report:
 
 
 def load_report(path: Path) -> Report:
-    """Read what --report of `check`, `convert` or `verify` wrote, or a manifest. UsageError for anything else."""
+    """Reads a --report of `check`, `convert` or `verify`, or a manifest. Raises UsageError for anything else."""
     try:
         return _report(read_document(path))
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
@@ -73,7 +73,7 @@ def load_report(path: Path) -> Report:
 
 
 def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
-    """The report of `check`: every node, and what was done and left.
+    """The report of `check`: every node, and what was rewritten or left.
 
     "convertible" says that every node has a route and, where a build was tried, that there is an engine; "build" is null
     where none was tried.
@@ -97,7 +97,7 @@ def _nodes(nodes: Iterable[PlannedNode]) -> list[dict[str, Any]]:
 
 
 def _graph_report(planned: Plan, rewritten: Rewritten) -> dict[str, Any]:
-    """What was done to the graph, and what was left."""
+    """The rewrites of the graph, and the nodes left unchanged."""
     return {
         "plugins": [asdict(plugin) for plugin in planned.plugins],
         "rewrites": [asdict(record) for record in rewritten.rewrites],
@@ -109,7 +109,7 @@ def _graph_report(planned: Plan, rewritten: Rewritten) -> dict[str, Any]:
 
 
 def _build_report(analysis: Analysis) -> dict[str, Any] | None:
-    """What came of a build that was tried."""
+    """The result of a trial build; None if there was none."""
     if analysis.refusal:
         return {"built": False}
     built = analysis.built
@@ -127,7 +127,7 @@ def _build_report(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
-    """The report of `convert`: the engine, its files, what was done, and the verdict.
+    """The report of `convert`: engine, files, rewrites and verdict.
 
     "nodes" are those that TensorRT's own importers do not take as they are: of the others nothing is to be told.
     """
@@ -166,7 +166,7 @@ def verify_report(asked: VerifyOptions, verdict: Verdict) -> dict[str, Any]:
 
 
 def failure_report(kind: str, error: TrtsmithError) -> dict[str, Any]:
-    """The report of a command that could not do what was asked. kind: "convert" or "verify"."""
+    """The report of a command that failed. kind: "convert" or "verify"."""
     return {
         "format": FORMAT,
         _DONE[kind]: False,

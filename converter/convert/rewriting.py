@@ -43,7 +43,7 @@ def rewrite_model(
     progress: Progress | None = None,
     form: str = REWRITTEN_FORM,
 ) -> Analysis:
-    """Analyse the model. `graph` of the result is the requested graph, which is also in the output file if one is named.
+    """Analyses the model. The result's `graph` is the requested graph, also written to the output file if one is named.
 
     form: one of FORMS.
     A graph that TensorRT will refuse is written too: `problems` says why. ConversionError: nodes that a pass knows, and
@@ -78,7 +78,9 @@ def _silent(text: str) -> None:
 
 
 def for_plugin_v2(model: Model) -> Model:
-    """Index inputs of plugin nodes cast to 32 bits. ConversionError for plugin nodes that V2 does not have, and bfloat16."""
+    """The graph with index inputs of plugin nodes cast to 32 bits. Raises ConversionError for bfloat16, and for plugins
+    without a V2 form.
+    """
     proto = model.copied()
     dtypes = value_dtypes(proto)
     problems: list[Problem] = []

@@ -13,7 +13,7 @@ from trtsmith.converter.convert.trial_inputs import analyse_opened
 
 
 def check_model(options: ConvertOptions, progress: Progress, *, build: bool) -> Analysis:
-    """Analyse the model, and build it if that was asked for and every node has a route. The options are without a verdict.
+    """Analyses the model, and builds it on request if every node has a route. The options must not ask for a verdict.
 
     That it cannot be converted is a result and no error. Raises InvalidModelError and UsageError.
     """

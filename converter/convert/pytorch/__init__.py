@@ -1,1 +1,1 @@
-"""Exports PyTorch modules and saved programs to ONNX, with the profile, the inputs and the outputs that they bring along."""
+"""Exports PyTorch modules and saved programs to ONNX, with their profile, inputs and outputs."""

@@ -1,4 +1,4 @@
-"""Writes operators of PyTorch that its ONNX exporter does not translate, in terms of others."""
+"""Writes PyTorch operators that its ONNX exporter does not translate as other operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _is_all_true(x: Any) -> Any:
 
 
 def _cumulative(extreme: str) -> Callable[[Any, int], tuple[Any, Any]]:
-    """The largest or smallest element so far and its last place, from all pairs of elements along the axis."""
+    """The cumulative maximum or minimum and its last position, from all pairs of elements along the axis."""
 
     def rule(x: Any, dim: int) -> tuple[Any, Any]:
         if x.dim() == 0:
@@ -36,12 +36,13 @@ def _cumulative(extreme: str) -> Callable[[Any, int], tuple[Any, Any]]:
 
 
 def _same(a: Any, b: Any) -> Any:
-    """Whether elements are equal, as numbers or as NaN, which is the extreme from there on."""
+    """Whether elements are equal as numbers, or both NaN, which stays the extreme once it occurs."""
     return (a == b) | ((a != a) & (b != b))
 
 
 def _grouped_product(x: Any, weight: Any, offs: Any, *others: Any, **named: Any) -> Any:
-    """Rows of x [S, K], sorted by group, times the matrix of theirs in weight [G, K, N]. offs: where each group ends.
+    """Multiplies rows of x [S, K], sorted by group, by their group's matrix in weight [G, K, N]. offs: the end of each
+    group.
 
     Each row takes its own matrix where that copies no more than the weights have, else it is multiplied by all of them, and
     one product is chosen: ONNX has no product of ragged groups. Rows behind the last group are zero.
@@ -63,7 +64,7 @@ _FEW_ROWS = 25
 
 
 def _distances(a: Any, b: Any, p: float = 2.0, mode: int | None = None) -> Any:
-    """The p-norm of a[..., i, :] - b[..., j, :], computed as torch.cdist chooses: by products only for p = 2."""
+    """The p-norm of a[..., i, :] - b[..., j, :], computed as in torch.cdist: by products only for p = 2."""
     many = any(not isinstance(x.shape[-2], int) or x.shape[-2] > _FEW_ROWS for x in (a, b))
     if p == 2 and (mode == 1 or (not mode and many)):
         squares = a.square().sum(-1)[..., :, None] + b.square().sum(-1)[..., None, :]
@@ -85,7 +86,7 @@ def _kth_smallest(x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> tuple
 
 
 def _median(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
-    """The lower of two medians; NaN where any element is."""
+    """The lower of two medians; NaN if any element is."""
     values, places = _kth_smallest(x, (x.shape[dim] + 1) // 2 if x.dim() else 1, dim, keepdim)
     if x.dtype.is_floating_point and x.dim():
         values = torch.where((x != x).any(dim, keepdim), math.nan, values)
@@ -97,7 +98,7 @@ def _median_of_all(x: Any) -> Any:
 
 
 def _stable_sort(x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
-    """ONNX's TopK, by which the exporter sorts, has the lower of two equal elements' places first."""
+    """Sorts by ONNX's TopK as the exporter does, which is stable: of equal elements the lower index comes first."""
     return _aten.sort.default(x, dim, descending)
 
 
@@ -114,7 +115,7 @@ def _places_to_insert(
     side: str | None = None,
     sorter: Any = None,
 ) -> Any:
-    """How many elements of the ordered row are before each value."""
+    """The number of elements of the sorted row before each value."""
     rows = (ordered if sorter is None else ordered.gather(-1, sorter)).unsqueeze(-2)
     value = values.unsqueeze(-1)
     before = rows <= value if right or side == "right" else rows < value
@@ -142,6 +143,6 @@ _OF_LIBRARIES: Mapping[str, Callable[..., Any]] = {"transformers::grouped_mm_fal
 
 
 def rules_for(operators: Iterable[Any]) -> dict[Any, Callable[..., Any]]:
-    """RULES, and those of the libraries' operators that a program calls."""
+    """RULES, and the rules of library operators that a program calls."""
     found = {one: _OF_LIBRARIES.get(str(one._schema.name)) for one in operators}
     return {**RULES, **{operator: rule for operator, rule in found.items() if rule is not None}}

@@ -31,13 +31,13 @@ _CHECKS = frozenset(
 
 @cache
 def own_namespaces() -> frozenset[str]:
-    """The namespaces of PyTorch itself, if this is first called before modules of others are imported."""
+    """PyTorch's own namespaces; the first call must come before imports of other modules that register operators."""
     names = torch._C._dispatch_get_all_op_names()
     return frozenset(name.partition("::")[0] for name in names)
 
 
 def refused_operators(operators: Iterable[str], translations: Iterable[Any]) -> list[str]:
-    """Of operators, as namespace::name.overload, those in PyTorch's own namespaces that it has no way of exporting.
+    """Those of the operators (namespace::name.overload) in PyTorch's own namespaces that it cannot export.
 
     translations: operators that something else writes.
     """
@@ -47,7 +47,9 @@ def refused_operators(operators: Iterable[str], translations: Iterable[Any]) -> 
 
 
 def unregistered_operators(operators: Iterable[str]) -> list[str]:
-    """Of operators, as namespace::name.overload, those that no library has registered, and attributes of operators."""
+    """Those of the operators (namespace::name.overload) that no library has registered, or that are attributes of
+    operators.
+    """
     registered = frozenset(torch._C._dispatch_get_all_op_names())
     return sorted(name for name in operators if name.removesuffix(".default") not in registered)
 
@@ -67,7 +69,7 @@ def _exported() -> frozenset[str]:
 
 
 def _name(operator: Any) -> str:
-    """namespace::name of an operator, without its overload; "" for a function of Python."""
+    """namespace::name of an operator, without its overload; "" for a Python function."""
     if isinstance(operator, torch._ops.OpOverload):
         operator = operator.name()
     return operator.partition(".")[0] if isinstance(operator, str) else ""

@@ -25,7 +25,7 @@ Functions = dict[Any, Callable[..., Any]]
 
 @dataclass(frozen=True)
 class OperatorCall:
-    """An operator, and the nodes of the program that call it."""
+    """An operator, and the program's nodes that call it."""
 
     operator: Any
     nodes: tuple[Any, ...]
@@ -36,7 +36,7 @@ class OperatorCall:
 
 
 def calls_of(program: Any) -> tuple[OperatorCall, ...]:
-    """The calls of operators in other namespaces than PyTorch's, in the order in which they first appear."""
+    """The calls of operators outside PyTorch's namespaces, in order of first appearance."""
     found: dict[Any, list[Any]] = {}
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
@@ -49,7 +49,7 @@ def calls_of(program: Any) -> tuple[OperatorCall, ...]:
 def translations_for(
     program: Any, given: Mapping[Any, Callable[..., Any]], name: str
 ) -> tuple[Functions, Functions, list[Problem]]:
-    """Translations of the program's custom operators: the user's, ours, or those of aliases.
+    """Translations of the program's custom operators: the user's, ours, or from aliases.
 
     And rules that write operators in terms of others (aten_rules), and a problem for each unknown one.
     """
@@ -76,12 +76,12 @@ def translations_for(
 
 
 def _overloads(table: Mapping[Any, Any]) -> set[str]:
-    """Names of operators that the table has by all their overloads at once (torch.ops.a.b)."""
+    """Operators that the table holds as packets of all overloads (torch.ops.a.b)."""
     return {key._qualified_op_name for key in table if isinstance(key, torch._ops.OpOverloadPacket)}
 
 
 def _exporter_knows(operator: Any) -> bool:
-    """Whether PyTorch's exporter brings a translation of its own; said by a registry of its that is not public."""
+    """Whether PyTorch's exporter has its own translation, by a registry that is not public."""
     try:
         from torch.onnx._internal.exporter._registration import ONNXRegistry
 
@@ -92,7 +92,7 @@ def _exporter_knows(operator: Any) -> bool:
 
 
 def _computed_arguments(call: OperatorCall) -> list[str]:
-    """Arguments that should be attributes, and are results of other nodes."""
+    """Arguments that must be attributes but are computed by other nodes."""
     names = {a.name for a in call.operator._schema.arguments if "Tensor" not in str(a.type)}
     order = [argument.name for argument in call.operator._schema.arguments]
     return [
@@ -108,7 +108,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def places(program: Any, name: str) -> dict[str, str]:
-    """Where in the module each operator is called, by its name, the first place of each."""
+    """The first place in the module where each operator is called, by its name."""
     found: dict[str, str] = {}
     for node in program.graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload):
@@ -119,7 +119,7 @@ def places(program: Any, name: str) -> dict[str, str]:
 
 
 def place_of(node: Any, name: str) -> str:
-    """The submodule that calls it, with its class, and the line of the user's code."""
+    """The calling submodule with its class, and the line of the user's code."""
     stack = [entry for entry in (node.meta.get("nn_module_stack") or {}).values() if entry[0]]
     line = _line(node.meta.get("stack_trace") or "")
     path, kind = stack[-1] if stack else ("", "")
@@ -152,7 +152,7 @@ def _unknown(call: OperatorCall, name: str) -> Problem:
 
 
 def _function_of(call: OperatorCall) -> str:
-    """MODULE:FUNCTION of the Python function that was registered as the operator, where PyTorch knows one."""
+    """MODULE:FUNCTION of the Python function registered as the operator, if PyTorch knows it."""
     definitions = getattr(torch._library.custom_ops, "OPDEFS", {})
     function = getattr(definitions.get(call.name), "_init_fn", None)
     if function is None:

@@ -1,4 +1,4 @@
-"""Exports a saved program or a factory in a child process, so its output, exceptions and crashes stay there."""
+"""Exports a saved program or a factory in a child process, which isolates its output, exceptions and crashes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LAST_WORDS = 300
 
 
 def export_in_child(source: TorchFile | TorchFactory, folder: Path, progress: Callable[[str], None]) -> None:
-    """Fill the folder as exported_model.write_exported does. TrtsmithError for all that goes wrong there."""
+    """Fills the folder as exported_model.write_exported does. Raises TrtsmithError for all failures of the child."""
     request = {
         "path": str(source.path.absolute()) if isinstance(source, TorchFile) else "",
         "factory": source.name if isinstance(source, TorchFactory) else "",

@@ -1,4 +1,4 @@
-"""Child side of an export: loads a saved program, or calls a factory, and writes the exported model into a folder."""
+"""Child side of an export: loads a saved program or calls a factory, and writes the exported model into a folder."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
 
 
 def run_known(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """`run` with the operators of the parent, whose modules are imported after PyTorch has its own."""
+    """`run` with the parent's operators, whose modules are imported after PyTorch's own."""
     events.phase("loading PyTorch")
     try:
         import onnxscript  # noqa: F401  of the exporter

@@ -42,7 +42,7 @@ class ExportedModel:
 
 
 def write_exported(exported: ExportedModel) -> None:
-    """Beside the model. Raises OSError."""
+    """Writes the arrays and metadata beside the model. Raises OSError."""
     folder = exported.model.parent
     write_arrays(folder / _INPUTS, exported.inputs)
     if exported.expected is not None:
@@ -57,7 +57,7 @@ def write_exported(exported: ExportedModel) -> None:
 
 
 def read_exported(folder: Path) -> ExportedModel:
-    """What `write_exported` wrote; the arrays stay when the folder goes."""
+    """Reads the result of `write_exported`; the arrays outlive the folder."""
     facts = json.loads((folder / _FACTS).read_text())
     profile = {
         name: ShapeRange(*(tuple(sizes[end]) for end in ("min", "opt", "max")))

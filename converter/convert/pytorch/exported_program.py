@@ -1,4 +1,4 @@
-"""Makes a torch.export.ExportedProgram of a module, and runs the module on its example."""
+"""Makes a torch.export.ExportedProgram from a module, and runs the module on its example."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DIM = torch.export.Dim
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A program with its example. run: computes the outputs as PyTorch does, from (args, kwargs).
+    """A program with its example. run: computes PyTorch's outputs from (args, kwargs).
 
     parameters: names of the positional parameters, as far as they are known. name: what messages call it.
     """
@@ -43,8 +43,9 @@ class Program:
 
 
 def program_of(source: TorchModule) -> Program:
-    """The module as a program. UsageError for what is no module, or has no example; ConversionError where PyTorch cannot
-    export it."""
+    """Exports the module as a program. Raises UsageError for an object that is no module or has no example, and
+    ConversionError if PyTorch cannot export it.
+    """
     module = source.module
     if isinstance(module, torch.export.ExportedProgram):
         return saved_program(module, source, str(source))
@@ -66,7 +67,9 @@ def program_of(source: TorchModule) -> Program:
 def _exported(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], source: TorchModule, told: list[str]
 ) -> Any:
-    """torch.export's program; traced through its bytecode where running it does not do, as torch.onnx.export tries it."""
+    """The program of torch.export; with strict=True, through bytecode, if running the module fails, as in
+    torch.onnx.export.
+    """
 
     shapes = starred_shapes(module, len(args), source.dynamic_shapes)
     example = _without_ones(args, kwargs, module, shapes)
@@ -99,7 +102,7 @@ def _exported(
 def _without_ones(
     args: Sequence[Any], kwargs: Mapping[str, Any], module: Any, shapes: Any
 ) -> tuple[Any, Any]:
-    """The example with two elements along each dynamic axis that has one, since torch.export fixes sizes of 1.
+    """The example with two elements along dynamic axes of size 1, as torch.export fixes sizes of 1.
 
     Unchanged where the shapes do not fit the arguments: torch.export says what is wrong.
     """
@@ -128,7 +131,7 @@ def _lengthened(value: Any, spec: Any) -> Any:
 
 
 def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
-    """A program that is exported already: its example is its own, unless another is given."""
+    """A program that is already exported, with its own example unless another is given."""
     if source.dynamic_shapes is not None:
         raise UsageError(
             "dynamic_shapes are given for a program that is exported already",
@@ -162,7 +165,7 @@ def _copy(leaf: Any) -> Any:
 
 
 def example_arguments(args: Any) -> tuple[Any, ...]:
-    """Example arguments as a tuple; a single tensor stands for itself."""
+    """Example arguments as a tuple; a single tensor becomes a tuple of one."""
     if args is None:
         raise UsageError(
             "the module has no example inputs",
@@ -193,7 +196,7 @@ def _no_module(given: Any) -> UsageError:
 
 @contextmanager
 def evaluating(module: Any, told: list[str]) -> Iterator[None]:
-    """An engine is for inference: the module is in eval mode inside, and as it was behind."""
+    """Puts the module into eval mode inside the block, as an engine is for inference, and restores it afterwards."""
     training = [part for part in module.modules() if part.training]
     changed = [part for part in training if _depends_on_mode(part)]
     if changed:
@@ -210,7 +213,7 @@ def evaluating(module: Any, told: list[str]) -> Iterator[None]:
 
 @contextmanager
 def unchanged(module: Any) -> Iterator[None]:
-    """Buffers that the module writes inside are as they were behind."""
+    """Restores buffers that the module writes inside the block."""
     before = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
         yield
@@ -222,7 +225,7 @@ def unchanged(module: Any) -> Iterator[None]:
 
 @contextmanager
 def _constant_integers(module: Any) -> Iterator[list[str]]:
-    """Inside, scalar integer buffers are read as constants; their names. A module that writes to one raises there.
+    """Reads scalar integer buffers as constants inside the block, and yields their names. Writing to one raises.
 
     torch.export takes a buffer for data. EnCodec and Mimi keep strides in buffers and compute padding from them, which would
     then depend on data; of a constant tensor it knows the value.
@@ -289,12 +292,12 @@ def _parameters(module: Any) -> Sequence[inspect.Parameter]:
 
 
 def positional_names(module: Any, count: int) -> list[str]:
-    """Names of so many positional arguments: the parameters', then args_0, args_1, ... for those of *args."""
+    """The names of this many positional arguments: parameters, then args_0, args_1, ... for *args."""
     return [*parameter_names(module), *(f"args_{index}" for index in range(count))][:count]
 
 
 def shapes_by_name(module: Any, count: int, kwargs: Mapping[str, Any], shapes: Any) -> dict[str, Any]:
-    """dynamic_shapes by argument, from the form of `starred_shapes`; those of *args by their `positional_names`."""
+    """dynamic_shapes by argument, from the form of `starred_shapes`; *args under their `positional_names`."""
     names, first, star = positional_names(module, count), len(parameter_names(module)), star_name(module)
     if not isinstance(shapes, Mapping):
         shapes = dict(
@@ -304,7 +307,7 @@ def shapes_by_name(module: Any, count: int, kwargs: Mapping[str, Any], shapes: A
 
 
 def starred_shapes(module: Any, count: int, shapes: Any) -> Any:
-    """dynamic_shapes as torch.export takes them: those of forward's *args in one tuple, which may be given one by one.
+    """dynamic_shapes in torch.export's form, with the shapes of *args in one tuple; users may give them one by one.
 
     A dimension may be a name, as torch.onnx.export takes it. count: of positional arguments.
     """
@@ -330,5 +333,5 @@ def _with_dims(shapes: Any, dims: dict[str, Any]) -> Any:
 
 
 def _is_of_tensors(shape: Any) -> bool:
-    """Whether it says something of arguments, and not of one axis."""
+    """Whether the entry describes arguments rather than one axis."""
     return shape is None or isinstance(shape, (Mapping, tuple, list))

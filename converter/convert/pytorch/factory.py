@@ -27,7 +27,7 @@ _FORMS = (
 
 
 def called(factory: TorchFactory) -> TorchModule:
-    """What the function gives. UsageError where there is none, where it raises, and for anything else than a module."""
+    """Calls the function for its module. Raises UsageError if it is missing, raises, or returns anything else."""
     name, place, path = factory.name, factory.place, factory.function
     if factory.is_file and not Path(place).is_file():
         what = f"there is no file {place!r}"
@@ -53,7 +53,7 @@ def called(factory: TorchFactory) -> TorchModule:
 
 
 def _of_file(file: Path) -> ModuleType:
-    """The file as a module, of its package if it is in one. What lies beside it can be imported, as by `python FILE.py`."""
+    """Imports the file as a module, within its package if it has one. Its folder is importable, as with `python FILE.py`."""
     name = module_name(file)
     sys.path.insert(0, str(file.parents[name.count(".")]))
     if "." in name:
@@ -84,7 +84,7 @@ def _source(given: Any, name: str) -> TorchModule:
 
 
 def _parts(given: Any) -> dict[str, Any] | None:
-    """The parts by name; None for what has none."""
+    """The parts of the returned value by name; None if it has none."""
     if isinstance(given, (torch.nn.Module, torch.export.ExportedProgram)):
         return {"module": given}
     if isinstance(given, tuple) and 1 <= len(given) <= len(_PARTS):

@@ -1,4 +1,4 @@
-"""Exports a PyTorch program to an ONNX file, with the example's inputs and PyTorch's own outputs beside it."""
+"""Exports a PyTorch program to an ONNX file, together with the example's inputs and PyTorch's outputs."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _NUMPYS_OWN: dict[Any, tuple[Any, Any]] = {
 
 
 def export_program(program: Program, folder: Path, given: Translations, progress: Progress) -> ExportedModel:
-    """Write the ONNX model into the folder. ConversionError with all unknown operators, or for what the
-    exporter refuses."""
+    """Writes the ONNX model into the folder. Raises ConversionError with all unknown operators, or if the exporter
+    refuses.
+    """
     progress("exporting to ONNX")
     edges = edges_of(program)
     table, rules, problems = translations_for(program.exported, given, program.name)
@@ -65,7 +66,7 @@ def export_program(program: Program, folder: Path, given: Translations, progress
 
 
 def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
-    """What the engine does otherwise than the module, one sentence each. written: buffers that the module changes."""
+    """Differences between the engine and the module, one sentence each. written: buffers that the module changes."""
     notes = []
     if written:
         notes.append(
@@ -78,7 +79,7 @@ def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
 
 
 def _write(program: Program, edges: Edges, table: Translations, rules: Translations, path: Path) -> list[str]:
-    """Writes the ONNX file; the buffers that the module writes, which are constants there."""
+    """Writes the ONNX file. Returns the buffers that the module writes, which are constants in ONNX."""
     known = {**rules, **torch_ops.decompositions()}
     decompositions = {operator: rule for operator, rule in known.items() if operator not in table}
     with torch.no_grad(), torch_ops.quiet():
@@ -107,7 +108,7 @@ def _write(program: Program, edges: Edges, table: Translations, rules: Translati
 
 
 def _valid(path: Path) -> bool:
-    """Whether onnx's checker finds nothing wrong; with operators that it does not know it checks the others."""
+    """Whether onnx's checker accepts the file; it skips unknown operators."""
     try:
         onnx.checker.check_model(str(path))
     except onnx.checker.ValidationError:
@@ -116,7 +117,7 @@ def _valid(path: Path) -> bool:
 
 
 def _drop_constants(exported: Any) -> None:
-    """Leaves tensors among the outputs, and nothing else: ONNX has no place for a None, or a number of Python's."""
+    """Removes outputs that are not tensors, as ONNX has no None and no Python numbers."""
     kept = set(kept_outputs(exported))
     specs = exported.graph_signature.output_specs
     node = exported.graph.output_node()
@@ -131,7 +132,7 @@ def _drop_constants(exported: Any) -> None:
 
 
 def _expected(program: Program, edges: Edges) -> tuple[dict[str, np.ndarray] | None, list[str]]:
-    """PyTorch's outputs by name, or why there are none."""
+    """PyTorch's outputs by name, or the reason why there are none."""
     try:
         leaves = tree_leaves(computed(program))
     except Exception as error:  # the module's code, or an operator without an implementation here
@@ -147,7 +148,7 @@ def _expected(program: Program, edges: Edges) -> tuple[dict[str, np.ndarray] | N
 
 
 def array_of(tensor: Any) -> np.ndarray:
-    """A tensor as an array of its own, of ml_dtypes where numpy lacks the type. A size is a scalar of int64."""
+    """A tensor as an independent array, with ml_dtypes for types that numpy lacks. A size becomes an int64 scalar."""
     if not isinstance(tensor, torch.Tensor):
         return np.array(tensor)
     plain = tensor.detach().cpu().contiguous()
@@ -186,7 +187,7 @@ def profile_of(
 
 
 def _bounds(size: Any, constraints: Mapping[Any, Any]) -> tuple[int, int | None]:
-    """(smallest, largest; None where there is no end) of one dimension."""
+    """(smallest, largest) of a dimension; None for no upper bound."""
     if isinstance(size, int):
         return size, size
     expression = size.node.expr
@@ -198,5 +199,5 @@ def _bounds(size: Any, constraints: Mapping[Any, Any]) -> tuple[int, int | None]
 
 
 def _whole(value: Any) -> int | None:
-    """The number; None for one that is infinite."""
+    """The number as an int; None for infinity."""
     return int(value) if value.is_Integer else None

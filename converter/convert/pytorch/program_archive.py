@@ -44,7 +44,7 @@ _TENSOR_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
 
 
 def copy_checked(path: Path, target: Path) -> frozenset[str]:
-    """Write what is safe to load of a saved program to `target`; the operators that it calls, as namespace::name.overload.
+    """Writes the safe parts of a saved program to `target`. Returns the operators it calls, as namespace::name.overload.
 
     InvalidModelError for a file that has, or needs, more.
     """
@@ -60,7 +60,7 @@ def copy_checked(path: Path, target: Path) -> frozenset[str]:
 
 
 def _records(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]:
-    """The members by their names in the folder that all are in."""
+    """The members by their names within the common folder."""
     members = archive.infolist()
     names = [member.filename for member in members]
     if "serialized_exported_program.json" in names:
@@ -142,7 +142,7 @@ def _json(archive: zipfile.ZipFile, record: zipfile.ZipInfo) -> Any:
 def _payloads(
     path: Path, config: Any, folder: str, prefix: str, records: Mapping[str, zipfile.ZipInfo]
 ) -> tuple[str, ...]:
-    """The files of the tensors that a config lists, each checked against what is said of it."""
+    """The files of the tensors that a config lists, each checked against its description."""
     _allow(path, isinstance(config, dict) and isinstance(config.get("config"), dict), "list of tensors")
     files: dict[str, None] = {}
     for name, entry in config["config"].items():
@@ -162,7 +162,7 @@ def _payloads(
 
 
 def _samples(path: Path, data: bytes) -> bytes:
-    """The example inputs: tensors and plain values, loaded with weights_only and written anew. b"" for none."""
+    """The example inputs: tensors and plain values, loaded with weights_only and written again. b"" for none."""
     if not data:
         return b""
     anywhere = None if torch.cuda.is_available() else "cpu"

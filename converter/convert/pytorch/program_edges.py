@@ -1,4 +1,4 @@
-"""Names a program's inputs and outputs, and describes how they nest in the module's arguments and results."""
+"""Names a program's inputs and outputs, and describes their nesting in the module's arguments and results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from trtsmith.converter.engine.runtime.call_structure import Structure, structur
 
 @dataclass(frozen=True)
 class NamedLeaf:
-    """A place of a tensor, in a tree that has no tensors yet."""
+    """A named place for a tensor in a tree without tensors."""
 
     name: str
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """inputs: the example's tensors by the program's names, in order. fakes: their symbolic ones. outputs: names in order.
+    """A program's inputs and outputs. inputs: the example's tensors by the program's names, in order. fakes: their symbolic
+    ones. outputs: names in order.
 
     calling: what the manifest keeps (trtsmith.converter.engine.runtime.call_structure).
     """
@@ -36,7 +37,9 @@ class Edges:
 
 
 def edges_of(program: Program) -> Edges:
-    """ConversionError for a module without tensor outputs, and for inputs that are no tensors and no constants."""
+    """The edges of a program. Raises ConversionError without tensor outputs, and for inputs other than tensors and
+    constants.
+    """
     exported = program.exported
     fakes = {
         node.name: node.meta["val"]
@@ -54,13 +57,13 @@ def edges_of(program: Program) -> Edges:
 
 
 def kept_outputs(exported: Any) -> list[int]:
-    """Places in the program's flat outputs that are tensors of the graph; the others are constants, and None."""
+    """Positions of tensors among the program's flat outputs; the others are constants or None."""
     specs = [s for s in exported.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     return [i for i, spec in enumerate(specs) if hasattr(spec.arg, "name") and not hasattr(spec.arg, "value")]
 
 
 def output_names(exported: Any, taken: Mapping[str, Any]) -> tuple[str, ...]:
-    """A name for each tensor that comes out: that of its key or field, "output" or "output_<index>", none an input's."""
+    """A unique name for each output tensor: its key or field, "output" or "output_<index>", never an input's name."""
     spec = exported.call_spec.out_spec
     tree = tree_unflatten(list(range(spec.num_leaves)), spec)
     paths = {leaf: path for path, leaf in tree_flatten_with_path(tree)[0]}
@@ -68,7 +71,7 @@ def output_names(exported: Any, taken: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def names_of_paths(paths: Sequence[Sequence[Any]], taken: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of outputs by their ways to the leaves of what comes out."""
+    """Unique names for outputs, from their paths in the result."""
     names: list[str] = []
     for path in paths:
         base = name_of_path(path) or "output"
@@ -81,7 +84,7 @@ def names_of_paths(paths: Sequence[Sequence[Any]], taken: Mapping[str, Any]) -> 
 
 
 def name_of_path(path: Sequence[Any]) -> str:
-    """The way to a leaf as an identifier: {"a": [x]} has a_0, (x, y) output_0 and output_1."""
+    """The path to a leaf as an identifier: a_0 in {"a": [x]}, output_0 and output_1 in (x, y)."""
     parts = [
         re.sub(r"\W+", "", str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))))
         for key in path
@@ -107,7 +110,9 @@ def calling_of(
     outputs: Sequence[str],
     result: Callable[[], Any],
 ) -> dict[str, Any]:
-    """How the module is called. inputs: names of the arguments' tensors, in order. result: what it gives, of NamedLeaf."""
+    """The module's calling convention. inputs: names of the tensors in the arguments, in order. result: the result with
+    NamedLeaf in place of tensors.
+    """
     given = iter(inputs)
 
     def input_leaf(value: Any) -> Structure | None:
@@ -135,7 +140,7 @@ def calling_of(
 
 
 def _output_leaves(exported: Any, outputs: Sequence[str]) -> list[Any]:
-    """What stands at each place of the outputs: a named leaf, or the constant that the program gives back."""
+    """The leaf at each output position: a NamedLeaf, or a constant of the program."""
     names = iter(outputs)
     specs = [s for s in exported.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     keep = set(kept_outputs(exported))

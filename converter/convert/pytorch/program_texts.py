@@ -1,4 +1,4 @@
-"""Checks the JSON of a saved program: every text has the form its place needs, and none can be code.
+"""Checks the JSON of a saved program: every text must have the form for its place, and none may be code.
 
 PyTorch evaluates sizes as Python expressions, looks operators up by dotted names from the module `torch`, imports modules
 that a tree names, and puts names of values into source code that it runs. What is not needed is left out of the copy:
@@ -54,11 +54,11 @@ _NAMES_OF_VALUES = ("tensor_values", "sym_int_values", "sym_bool_values", "sym_f
 
 
 class ProgramTextError(Exception):
-    """A text that no exported program needs."""
+    """Raised for a text that no exported program needs."""
 
 
 def checked_program(program: Any) -> dict[str, Any]:
-    """The program's JSON, without what is not needed. ProgramTextError for anything that could be more than data."""
+    """The program's JSON without superfluous parts. Raises ProgramTextError for anything that may be more than data."""
     if not isinstance(program, dict):
         raise ProgramTextError("its JSON is no object")
     copy: dict[str, Any] = _walk("", program, 0)
@@ -93,14 +93,14 @@ def _key(of: str, name: str) -> str:
 
 
 def _identifier(value: str) -> str:
-    """A name of a value, which PyTorch writes into source code."""
+    """A value's name, which PyTorch writes into source code."""
     if value and (not _WORD.fullmatch(value) or keyword.iskeyword(value) or value.startswith("__")):
         raise ProgramTextError(f"{_short(value)} is not the name of a value")
     return value
 
 
 def _path(value: str) -> str:
-    """The way to a weight or a module, as layers.0.weight."""
+    """The path of a weight or a module, as layers.0.weight."""
     if not _PATH.fullmatch(value) or any(part.startswith("__") for part in value.split(".")):
         raise ProgramTextError(f"{_short(value)} is not the name of a weight or module")
     return value
@@ -113,7 +113,7 @@ def _plain(value: str) -> str:
 
 
 def _argument(value: str) -> str:
-    """An argument of an operator: PyTorch quotes it."""
+    """A text argument of an operator, which PyTorch quotes."""
     return value
 
 
@@ -126,7 +126,7 @@ def _operator(value: str) -> str:
 
 
 def _expression(value: str) -> str:
-    """A size: numbers, symbols, arithmetic, and the functions in which PyTorch writes sizes."""
+    """A size: numbers, symbols, arithmetic, and the functions that PyTorch writes in sizes."""
     try:
         tree = ast.parse(value, mode="eval") if len(value) <= _MOST_EXPRESSION else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -153,7 +153,7 @@ def _is_arithmetic(node: ast.AST) -> bool:
 
 
 def _tree(value: str) -> str:
-    """How arguments nest: tuples, lists and dicts."""
+    """The nesting of arguments: tuples, lists and dicts."""
     try:
         version, tree = json.loads(value)
     except (ValueError, TypeError, RecursionError):
@@ -193,13 +193,13 @@ def _is_name(value: Any) -> bool:
 
 
 def _notes(value: Any) -> dict[str, str]:
-    """The names of the modules that a node is in, from its notes, for messages."""
+    """The names of a node's modules, from its notes, for messages."""
     stack = value.get("nn_module_stack") if isinstance(value, Mapping) else None
     return {"nn_module_stack": stack} if isinstance(stack, str) and _STACK.fullmatch(stack) else {}
 
 
 def _left_out(value: Any) -> list[str]:
-    """Conditions on sizes, as Python: the dimensions' ranges say what is needed of them."""
+    """Drops conditions on sizes, which are Python code; the dimensions' ranges contain what is needed."""
     del value
     return []
 

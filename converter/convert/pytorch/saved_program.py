@@ -1,4 +1,4 @@
-"""Loads a program of torch.export.save from a copy that holds only data."""
+"""Loads a program of torch.export.save from a copy that contains only data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trtsmith.importers.torch_ops import quiet
 
 
 def load_program(path: Path, work: Path, name: str, translations: Iterable[Any] = ()) -> Any:
-    """The ExportedProgram. work: a folder for the copy. InvalidModelError for what PyTorch does not load.
+    """Loads the ExportedProgram. work: a folder for the copy. Raises InvalidModelError if PyTorch cannot load it.
 
     translations: operators that become ONNX nodes in another way than PyTorch's own.
 
@@ -97,7 +97,7 @@ class _Nothing(torch.nn.Module):
 
 
 def _warm_up() -> None:
-    """Import what PyTorch's exporter loads late, before the process is locked down, by exporting a module of one node."""
+    """Exports a module of one node, so that the exporter's late imports happen before the process is locked down."""
     with quiet(), torch.no_grad():
         stream = io.BytesIO()
         torch.export.save(torch.export.export(_Nothing(), (torch.zeros(2),)), stream)

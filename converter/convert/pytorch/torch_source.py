@@ -23,7 +23,7 @@ _FACTORY = re.compile(rf"(.+\.py|{_DOTTED}):{_DOTTED}")
 
 @dataclass(frozen=True, eq=False)
 class TorchModule:
-    """A torch.nn.Module or torch.export.ExportedProgram of this process, with example arguments.
+    """A torch.nn.Module or torch.export.ExportedProgram in this process, with example arguments.
 
     dynamic_shapes: as torch.export.export takes them. translations: as `custom_translation_table` of torch.onnx.export.
     save: where the ONNX model is kept, too; None: nowhere.
@@ -42,7 +42,7 @@ class TorchModule:
 
 @dataclass(frozen=True)
 class TorchFile:
-    """A program that torch.export.save wrote. It is loaded and exported in a process of its own."""
+    """A file of torch.export.save. It is loaded and exported in a child process."""
 
     path: Path
     save: Path | None = None
@@ -54,8 +54,9 @@ class TorchFile:
 
 @dataclass(frozen=True)
 class TorchFactory:
-    """A function of the user's, "package.module:function" or "FILE.py:function", which gives a module and its example;
-    called in a process of its own, which begins in this one's working folder."""
+    """A user's function, "package.module:function" or "FILE.py:function", that returns a module and its example. It is
+    called in a child process, which starts in this working folder.
+    """
 
     name: str
     save: Path | None = None
@@ -83,7 +84,7 @@ TorchSource = TorchModule | TorchFile | TorchFactory
 
 
 def source_of_text(text: str) -> Path | TorchFile | TorchFactory:
-    """What MODEL of the command line means: a file by its suffix, or a function where there is no such file."""
+    """The meaning of MODEL on the command line: a file by its suffix, or a function if there is no such file."""
     path = Path(text)
     if path.suffix == PROGRAM_SUFFIX:
         return TorchFile(path)

@@ -1,4 +1,4 @@
-"""Exports a module with PyTorch's older exporter, which traces it, where torch.export does not take it.
+"""Exports a module with PyTorch's older exporter, which traces it, if torch.export refuses it.
 
 A trace has the way that the example takes through the module's code. So it is used only where PyTorch's tracer has nothing
 to say of the code, or says it of PyTorch's and torchvision's own, which are written to be traced: torchvision's detectors.
@@ -55,7 +55,7 @@ _FOLDERS = tuple(
 
 
 def export_module(source: TorchModule, folder: Path, progress: Progress) -> ExportedModel:
-    """Write the module's ONNX model into the folder, in the first of PyTorch's ways that takes it."""
+    """Writes the module's ONNX model into the folder, with the first of PyTorch's exporters that takes it."""
     try:
         return export_program(program_of(source), folder, source.translations, progress)
     except ConversionError as error:
@@ -70,7 +70,7 @@ def export_module(source: TorchModule, folder: Path, progress: Progress) -> Expo
 
 
 class _Flat(torch.nn.Module):
-    """The module with tensors alone as arguments and results."""
+    """The module with only tensors as arguments and results."""
 
     def __init__(self, module: Any, arguments: Any) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class _Flat(torch.nn.Module):
 
 
 def _traced(source: TorchModule, folder: Path) -> ExportedModel | None:
-    """None where PyTorch cannot write it, or the trace may lose something."""
+    """The traced export; None if PyTorch cannot write it, or the trace may lose something."""
     args, kwargs = example_arguments(source.args), dict(source.kwargs)
     positional = positional_names(source.module, len(args))
     leaves = _tensors({**dict(zip(positional, args, strict=True)), **kwargs})
@@ -143,12 +143,12 @@ def _traced(source: TorchModule, folder: Path) -> ExportedModel | None:
 
 
 def _tensors(tree: Any) -> list[tuple[Any, Any]]:
-    """Paths and tensors, in order."""
+    """The paths and tensors of a tree, in order."""
     return [(path, leaf) for path, leaf in tree_flatten_with_path(tree)[0] if isinstance(leaf, torch.Tensor)]
 
 
 def _bounds(shapes: Mapping[str, Any], path: Sequence[Any]) -> dict[int, tuple[int, int | None]]:
-    """(smallest, largest; None where there is no end) by dynamic axis of the tensor at the path.
+    """(smallest, largest; None for no upper bound) by dynamic axis of the tensor at the path.
 
     shapes: dynamic_shapes by argument.
     """
@@ -173,7 +173,7 @@ def _whole(size: Any) -> int | None:
 def _profile(
     inputs: Mapping[str, Any], bounds: Mapping[str, Mapping[int, tuple[int, int | None]]]
 ) -> tuple[dict[str, ShapeRange], dict[str, str]]:
-    """What onnx_program.profile_of gives."""
+    """The same result as onnx_program.profile_of."""
     profile, endless = {}, {}
     for name, ends in bounds.items():
         usual = tuple(inputs[name].shape)
@@ -193,7 +193,7 @@ def _profile(
 
 
 def _forget_output_sizes(path: Path) -> None:
-    """The tracer writes the sizes that the example's outputs have, also where data decide them."""
+    """Clears the output sizes, as the tracer writes those of the example even where they depend on data."""
     model = onnx.load(path)
     for value in model.graph.output:
         for dim in value.type.tensor_type.shape.dim:
@@ -202,5 +202,5 @@ def _forget_output_sizes(path: Path) -> None:
 
 
 def _loses(warning: warnings.WarningMessage) -> bool:
-    """Whether the tracer says that other code than PyTorch's and torchvision's took what is the example's alone."""
+    """Whether the warning says that code outside PyTorch and torchvision took a value of the example as constant."""
     return issubclass(warning.category, TracerWarning) and not warning.filename.startswith(_FOLDERS)

@@ -1,4 +1,4 @@
-"""Stage: converts a network to int8 or fp8. Calibrates it, unless it already has Q/DQ nodes."""
+"""Stage: converts a network to int8 or fp8, with calibration unless it already has Q/DQ nodes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Sample = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class QuantizedNetwork:
-    """The network with Q/DQ around some of its layers, types inferred, and what was done."""
+    """The network with Q/DQ around some layers and inferred types, and a report."""
 
     model: Model
     report: PrecisionReport
@@ -52,7 +52,7 @@ def quantize(
     keep: Sequence[str] = (),
     rewrites: Sequence[Rewrite] = (),
 ) -> QuantizedNetwork:
-    """The network with Q/DQ around the layers that gain by it; custom operators keep their precision.
+    """Puts Q/DQ around the layers that gain by it; custom operators keep their precision.
 
     samples: sets of inputs of the graph; None: there are none.
     UsageError: nothing to calibrate with, nvidia-modelopt is not installed, `keep` names nothing. ConversionError: it fails,
@@ -105,7 +105,7 @@ def _marks(model: Model) -> Counter[str]:
 
 
 def _report(model: Model, mode: str, kept: tuple[Kept, ...]) -> PrecisionReport:
-    """`reduced` counts the layers that read what a DequantizeLinear makes."""
+    """The precision report; `reduced` counts the layers that read a DequantizeLinear."""
     made = {
         name
         for graph in all_graphs(model.proto.graph)
@@ -159,7 +159,7 @@ def _failed(model: Model, mode: str, why: str) -> Problem:
 
 
 def with_bodies(model: Model) -> tuple[Model, dict[str, onnx.NodeProto]]:
-    """The model with a local function for each plugin node, and the nodes themselves by name. Names of nodes are unique.
+    """The model with a local function for each plugin node, and the plugin nodes by name, which must be unique.
 
     ConversionError: the body of one cannot be written.
     """
@@ -174,7 +174,7 @@ def with_bodies(model: Model) -> tuple[Model, dict[str, onnx.NodeProto]]:
 
 
 def without_bodies(model: Model, nodes: Mapping[str, onnx.NodeProto]) -> Model:
-    """The calibrated model with plugin nodes where the calls were; their inputs may be others now.
+    """The calibrated model with plugin nodes in place of the calls, with the calls' current inputs.
 
     nvidia-modelopt moves what it does not know into the domain trt.plugins: nodes are found by name.
     """

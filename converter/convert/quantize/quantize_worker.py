@@ -19,7 +19,7 @@ from trtsmith.converter.engine.child.serve import serve
 
 @dataclass(frozen=True)
 class QuantizeRequest(PlainData):
-    """One calibration.
+    """The request for one calibration.
 
     mode:     "int8" or "fp8".
     samples:  .npz files, each with one set of inputs in the types of the graph.
@@ -35,25 +35,25 @@ class QuantizeRequest(PlainData):
 
 
 class Samples:
-    """The inputs of calibration, one file at a time: onnxruntime's CalibrationDataReader as nvidia-modelopt uses it."""
+    """Calibration inputs, one file at a time; implements the part of CalibrationDataReader that nvidia-modelopt uses."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = tuple(files)
         self._next = 0
 
     def get_next(self) -> dict[str, np.ndarray] | None:
-        """The next set of inputs; None behind the last."""
+        """The next set of inputs; None after the last."""
         if self._next == len(self._files):
             return None
         self._next += 1
         return _load(self._files[self._next - 1])
 
     def get_first(self) -> dict[str, np.ndarray]:
-        """The first set, wherever the reader is."""
+        """The first set, wherever the reader stands."""
         return _load(self._files[0])
 
     def rewind(self) -> None:
-        """Begin again."""
+        """Starts again from the first set."""
         self._next = 0
 
 

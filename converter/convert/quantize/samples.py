@@ -15,7 +15,7 @@ Sample = dict[str, np.ndarray]
 
 
 def load_samples(sources: Sequence[ArraySource], specs: Sequence[InputSpec]) -> list[Sample]:
-    """The sets of inputs, in .npz files or given as arrays. UsageError lists what does not fit the model's inputs."""
+    """Sets of inputs, from .npz files or arrays. Raises UsageError with all that do not fit the model's inputs."""
     samples: list[Sample] = []
     problems: list[Problem] = []
     for source in sources:
@@ -30,7 +30,7 @@ def load_samples(sources: Sequence[ArraySource], specs: Sequence[InputSpec]) -> 
 
 
 def split(arrays: Sample, specs: Sequence[InputSpec]) -> list[Sample]:
-    """One set for each step along the first axis: of the model's own size where that is fixed, of 1 where it is not.
+    """Splits arrays along the first axis into sets: of the model's size if that is fixed, else of size 1.
 
     Arrays that cannot be divided alike are one set, as they are.
     """

@@ -1,4 +1,4 @@
-"""Builds an engine; where TensorRT refuses the graph, cuts it down, and tries what is known to help on what is left."""
+"""Builds an engine; if TensorRT refuses the graph, reduces it to the failing nodes and tries known workarounds on them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_STEPS = 4
 
 @dataclass(frozen=True)
 class MendedBuild:
-    """The engine, the graph that it is of, and what was mended in it."""
+    """The engine, its graph, and the workarounds applied to it."""
 
     built: BuildResult
     model: Model
@@ -61,7 +61,7 @@ def build_mended(
     progress: Progress,
     refused: Callable[[], None] = lambda: None,
 ) -> MendedBuild:
-    """Write the graph to request.onnx_path, and build it, mended where that is needed and allowed.
+    """Writes the graph to request.onnx_path and builds it, with workarounds where needed and allowed.
 
     refused: called where TensorRT refuses, before anything else is tried.
 
@@ -90,13 +90,13 @@ class _Mending:
         self._done: set[tuple[str, frozenset[str]]] = set()
 
     def request_for(self, model: Model) -> BuildRequest:
-        """Without plugins that no node has any more."""
+        """The request without plugins that no node uses any more."""
         names = {node.name for graph in all_graphs(model.proto.graph) for node in graph.node}
         uses = tuple(use for use in self._request.plugins if use.node in names)
         return replace(self._request, plugins=uses)
 
     def mended_model(self, model: Model, error: BuildRefused, took_s: float) -> Model:
-        """The model in which something that helps was done. Raises the refusal, explained, where nothing can be."""
+        """The model with a helpful workaround applied. Raises the refusal, explained, if none helps."""
         known = self._mended_by_words(model, error)
         if known is not None:
             return known
@@ -127,7 +127,7 @@ class _Mending:
         raise BuildRefused((*told.problems, *unsaved))
 
     def _mended_by_words(self, model: Model, error: BuildRefused) -> Model | None:
-        """The model without a fault that TensorRT's words tell, wherever it may be; None for others, or the second time."""
+        """The model without a fault that TensorRT's message names; None for other messages, or the second time."""
         said = error.problems[0].what
         for mitigation in MITIGATIONS:
             pattern, op_type = mitigation.known or ("", "")
@@ -146,7 +146,7 @@ class _Mending:
         return None
 
     def _does(self, mitigation: Mitigation) -> bool:
-        """Whether it is done without being asked for once more."""
+        """Whether the workaround is applied without a further request."""
         return self._options.mend and (bool(mitigation.exact) or mitigation.name in self._options.allowed)
 
     def _reduced(self, model: Model, error: BuildRefused, took_s: float) -> Reduced | None:
@@ -179,7 +179,7 @@ class _Mending:
             self._left -= time.monotonic() - since
 
     def _that_help(self, reduced: Reduced) -> Iterator[Mitigation]:
-        """The workarounds with which TensorRT builds the remaining nodes, and the neighbours that they change, too."""
+        """The workarounds with which TensorRT builds the remaining nodes and the neighbours that they change."""
         until = time.monotonic() + max(MENDING_S, self._left or 0.0)
         for mitigation in MITIGATIONS:
             for steps in range(MOST_STEPS + 1):
@@ -251,7 +251,7 @@ _NARROWER = {
 
 
 def _fixed(given: Profile, axes: slice) -> Profile:
-    """The profile with the usual size alone along these axes."""
+    """The profile with only the usual size along these axes."""
 
     def end(sizes: tuple[int, ...]) -> tuple[int, ...]:
         found = list(sizes)
@@ -262,7 +262,7 @@ def _fixed(given: Profile, axes: slice) -> Profile:
 
 
 def _with_fix(error: BuildRefused, fix: str) -> BuildRefused:
-    """The refusal with another fix ahead of its own; as it is without one."""
+    """The refusal with another fix before its own; unchanged for ""."""
     if not fix:
         return error
     first, *others = error.problems
@@ -276,7 +276,7 @@ def _applied(mitigation: Mitigation, model: Model, reduced: Reduced, request: Bu
 
 
 def _made_by(reduced: Reduced) -> frozenset[str]:
-    """The values of the main graph that the nodes make."""
+    """The values of the main graph that the reduced nodes make."""
     entries = (reduced.subject.table.entries[number] for number in reduced.nodes)
     return frozenset(n for entry in entries if entry.parent is None for n in entry.node.output if n)
 
@@ -291,7 +291,7 @@ def _record(mitigation: Mitigation, reduced: Reduced) -> Mended:
 
 
 def _offer(helping: list[Mitigation]) -> str:
-    """The flag that would have helped."""
+    """The flag of the workaround that would have helped; "" if there is none."""
     if not helping:
         return ""
     first = helping[0]

@@ -1,4 +1,4 @@
-"""Carries 8-bit constants that are only moved and then dequantized or cast as float32, which holds them exactly."""
+"""Stores 8-bit constants that are only moved and then dequantized or cast as float32, which is exact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOVES = MOVING - {"Split"} | {"GatherElements", "GatherND"}
 
 
 def with_float_constants(graph: RefusedGraph) -> Model | None:
-    """None unless all that becomes of the constants is written in float32 with the same numbers."""
+    """The graph with such constants in float32; None if some reader cannot take them exactly."""
     proto = graph.model.copied()
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in proto.graph.node:
@@ -52,7 +52,7 @@ def with_float_constants(graph: RefusedGraph) -> Model | None:
 def _ends(
     name: str, readers: dict[str, list[onnx.NodeProto]], outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """The nodes behind moves of the value; None where it becomes an output, or something else."""
+    """The nodes behind moves of the value; None if it becomes an output or reaches another kind of node."""
     found: list[onnx.NodeProto] = []
     waiting = [name]
     while waiting:
@@ -72,7 +72,7 @@ def _ends(
 
 
 def _can_end(node: onnx.NodeProto, proto: onnx.ModelProto, shapes: dict[str, tuple[int | None, ...]]) -> bool:
-    """Whether it can be written in float32: a dequantization by one scale, or a Cast."""
+    """Whether the node can be rewritten in float32: a Cast, or a dequantization with one scale."""
     if node.op_type == "Cast":
         return True
     held = {tensor.name: tensor for tensor in proto.graph.initializer}
@@ -87,7 +87,7 @@ def _can_end(node: onnx.NodeProto, proto: onnx.ModelProto, shapes: dict[str, tup
 
 
 def _end(node: onnx.NodeProto, proto: onnx.ModelProto, fresh: FreshNames, model: Model) -> None:
-    """(x - zero point) * scale in float32: the difference of two 8-bit numbers is exact."""
+    """Rewrites the node as (x - zero point) * scale in float32; the difference of two 8-bit numbers is exact."""
     if node.op_type == "Cast":
         return
     held = {tensor.name: tensor for tensor in proto.graph.initializer}

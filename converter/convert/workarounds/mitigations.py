@@ -1,4 +1,4 @@
-"""Ways to write nodes that TensorRT refuses, in the order in which they are tried."""
+"""Rewrites nodes that TensorRT refuses, by mitigations in the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trtsmith.importers.registry import normalise_domain
 
 
 def with_inlined_ifs(graph: RefusedGraph) -> Model | None:
-    """The If nodes that are concerned, both of whose branches give tensors of one known shape; None without any."""
+    """Inlines the refused If nodes whose branches give one known shape; None if there are none."""
     proto = graph.model.copied()
     inferred = infer_shapes(graph.model).proto
     fresh = FreshNames.of(proto)
@@ -48,7 +48,7 @@ def with_inlined_ifs(graph: RefusedGraph) -> Model | None:
 
 
 def _gives_one_shape(node: onnx.NodeProto, whole: onnx.ModelProto) -> bool:
-    """Whether both branches are known to give the same sizes. node: of `whole`, its types inferred."""
+    """Whether both branches are known to give the same sizes. node: of `whole`, with inferred types."""
     found = []
     for branch in subgraphs(node):
         alone = onnx.ModelProto(graph=branch)  # branches may give values the same names
@@ -94,7 +94,7 @@ def _own_names(graph: onnx.GraphProto) -> list[str]:
 
 
 def with_identities(graph: RefusedGraph) -> Model | None:
-    """Before inputs that nodes make; None where there is no such input."""
+    """Inserts an Identity before computed inputs of refused nodes; None if there are none."""
     proto = graph.model.copied()
     made = {name for node in proto.graph.node if node.op_type != "Constant" for name in node.output if name}
     fresh = FreshNames.of(proto)
@@ -116,7 +116,7 @@ def with_identities(graph: RefusedGraph) -> Model | None:
 
 
 def with_expanded_plugins(graph: RefusedGraph) -> Model | None:
-    """The plugin nodes that are concerned; None without any, or where they cannot be written."""
+    """Expands the refused plugin nodes; None if there are none, or if they cannot be expanded."""
     proto = graph.model.copied()
     others = {}
     found = False
@@ -145,7 +145,7 @@ def with_expanded_plugins(graph: RefusedGraph) -> Model | None:
 
 
 def with_written_elus(graph: RefusedGraph) -> Model | None:
-    """The Elu nodes that are concerned as max(x, 0) + alpha (e^min(x, 0) - 1); None without any.
+    """Rewrites the refused Elu nodes as max(x, 0) + alpha (e^min(x, 0) - 1); None if there are none.
 
     TensorRT-RTX 1.7.1 gives the Elu behind some LSTMs, convolutions and slices alpha as a second input, and refuses it.
     """

@@ -1,4 +1,4 @@
-"""Says what is to be done where TensorRT refuses a graph, and holds such a graph, a way to mend it, and what was done."""
+"""Data of refused builds: policy, refused graph, mitigation, result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAY_DIFFER = ("expanded-plugin",)
 
 @dataclass(frozen=True, kw_only=True)
 class Refusals:
-    """What is done where TensorRT refuses a graph.
+    """The policy for graphs that TensorRT refuses.
 
     file: where the nodes are saved that are left in the end; None: nowhere.
     """
@@ -70,7 +70,7 @@ class Refusals:
         )
 
     def beside(self, output: Path | None) -> Refusals:
-        """The same, with a file beside the engine's where none is named. output: the engine's; None: there is none."""
+        """The same, with a default file beside the engine. output: the engine; None: no file."""
         if self.file is not None or output is None or not output.name:  # "." is refused as a folder later
             return self
         return replace(self, file=output.with_name(output.name + SUFFIX))
@@ -78,7 +78,7 @@ class Refusals:
 
 @dataclass(frozen=True)
 class Mended:
-    """A refusal that was mended. nodes: (name, op_type) of those that TensorRT refused. said: why, in its words."""
+    """A refusal that a workaround mended. nodes: (name, op_type) of the refused ones. said: TensorRT's message."""
 
     mitigation: str
     does: str
@@ -86,7 +86,7 @@ class Mended:
     said: str
 
     def warning(self) -> str:
-        """For the user."""
+        """The warning for the user."""
         first, *others = (f"{name!r} ({op_type})" for name, op_type in self.nodes)
         more = f" and {len(others)} other{'s' * (len(others) > 1)}" if others else ""
         return f"TensorRT refused the graph because of node {first}{more}; mended by {self.mitigation}: {self.does}"
@@ -97,7 +97,7 @@ Profiles = tuple[Mapping[str, Profile], ...]
 
 @dataclass(frozen=True, eq=False)
 class RefusedGraph:
-    """model: the graph that TensorRT gets, or nodes of it alone. made: values that the nodes make which it fails on.
+    """A refused graph. model: TensorRT's graph, or only some of its nodes. made: values of the nodes on which it fails.
 
     profiles: of the inputs of this model.
     """
@@ -107,13 +107,13 @@ class RefusedGraph:
     profiles: Profiles = ()
 
     def concerns(self, node: onnx.NodeProto) -> bool:
-        """Whether the node of the main graph is one of those that it fails on."""
+        """Whether TensorRT fails on this node of the main graph."""
         return not self.made.isdisjoint(node.output)
 
 
 @dataclass(frozen=True)
 class Mitigation:
-    """One way to write nodes on which TensorRT fails.
+    """A way to rewrite nodes on which TensorRT fails.
 
     does:  what becomes of them, as one says it to a user.
     exact: why it means the same; "" where it may not: then the user has to ask for it.

@@ -1,4 +1,4 @@
-"""Writes the sizes that the profile fixes into the graph, and all that they decide as constants."""
+"""Writes the sizes that the profile fixes into the graph, and everything that they decide as constants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AXES_INPUT_OPSET = 13
 
 
 def with_static_axes(graph: RefusedGraph) -> Model | None:
-    """The whole graph for its profile only; None where the profile leaves every size open, or the graph knows all."""
+    """The whole graph for its profile only; None if the profile fixes no size that the graph leaves open."""
     proto = graph.model.copied()
     if not _fix_inputs(proto, graph.profiles):
         return None
@@ -39,7 +39,7 @@ def with_static_axes(graph: RefusedGraph) -> Model | None:
 
 
 def _fix_inputs(proto: onnx.ModelProto, profiles: Profiles) -> bool:
-    """Give inputs the sizes that are the same at all corners of all profiles; whether there were any."""
+    """Gives inputs the sizes that are equal at all corners of all profiles. Returns whether there were any."""
     done = False
     for value in proto.graph.input:
         ranges = [profile[value.name] for profile in profiles if value.name in profile]
@@ -58,7 +58,7 @@ def _fix_inputs(proto: onnx.ModelProto, profiles: Profiles) -> bool:
 
 
 def _write_constants(model: Model, profiles: Profiles) -> None:
-    """Values that sizes decide become initializers; in place."""
+    """Turns values that sizes decide into initializers, in place."""
     table = NodeTable(model)
     inputs = {value.name for value in model.proto.graph.input}
     known: Mapping[str, tuple[np.ndarray, ...]] = value_sizes(
@@ -80,7 +80,7 @@ def _write_constants(model: Model, profiles: Profiles) -> None:
 
 
 def _write_axes(model: Model) -> None:
-    """A Squeeze without axes of a value whose sizes are all known gets them; in place."""
+    """Gives each Squeeze without axes its axes if all sizes are known, in place."""
     proto = model.proto
     shapes = value_shapes(proto)
     repeated = NodeTable(model).repeated  # whose shapes may be of another graph
@@ -103,7 +103,7 @@ def _write_axes(model: Model) -> None:
 
 
 def _drop_unread(graph: onnx.GraphProto) -> None:
-    """Remove nodes whose values are no longer read, in place."""
+    """Removes nodes without readers, in place."""
     wanted = {value.name for value in graph.output}
     kept = []
     for node in reversed(graph.node):

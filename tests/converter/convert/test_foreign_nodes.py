@@ -62,7 +62,7 @@ def test_a_node_that_fits_its_creator(tmp_path: Path) -> None:
         ({**FIELDS, "plugin_version": "7"}, "has no plugin (no namespace)::Repeat0 version 7", 'plugin_version="1"'),
         ({**FIELDS, "plugin_version": 1}, "attribute 'plugin_version' is not a string", 'plugin_version="1"'),
         ({**FIELDS, "domain": "other"}, "version 1", 'plugin_namespace="fixture"'),
-        ({"op": "Repeat4"}, "does not hold it either", "did you mean 'Repeat0', which"),
+        ({"op": "Repeat4"}, "and no plugin in ", "did you mean 'Repeat0', which"),
     ],
 )  # fmt: skip
 def test_a_node_that_does_not(options: dict[str, Any], what: str, fix: str, tmp_path: Path) -> None:
