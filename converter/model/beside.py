@@ -1,4 +1,4 @@
-"""Runs work in a thread beside what the main thread waits for; it can be stopped where its result is not wanted."""
+"""Runs work in a thread beside the main thread's own wait, and can stop it if its result is no longer wanted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Beside(Generic[T]):
-    """Work that begins at once. Functions of the user's, which cannot be stopped, are no such work."""
+    """Work that starts at once in a thread. It must not call users' functions, which cannot be stopped."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._options = ort.RunOptions()
@@ -34,7 +34,7 @@ class Beside(Generic[T]):
             self._error = error
 
     def result(self) -> T:
-        """Waits for it. Raises what the work raised; it is stopped where a signal ends the waiting."""
+        """Waits for the result. Raises the work's exception; a signal that ends the wait also stops the work."""
         try:
             self._thread.join()
         except BaseException:
@@ -45,6 +45,6 @@ class Beside(Generic[T]):
         return self._made[0]
 
     def stop(self) -> None:
-        """Ends it: onnxruntime at its next node, and what follows at its next run. Nothing is raised."""
+        """Stops the work: onnxruntime at its next node, later steps at their next run. Raises nothing."""
         self._options.terminate = True
         self._thread.join()

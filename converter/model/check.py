@@ -29,7 +29,7 @@ _MOST_NESTED = 30_000
 
 
 def iter_tensors(proto: onnx.ModelProto) -> Iterator[tuple[onnx.TensorProto, str]]:
-    """Every dense TensorProto of the model that a node reads, with words that say where it is.
+    """Every dense TensorProto that a node of the model reads, with a description of its place.
 
     Initializers of the graph and of subgraphs, and tensor attributes, in the functions' bodies too.
     """
@@ -70,7 +70,7 @@ def _attribute_tensors(
 
 
 def iter_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Any]:
-    """The graph, or the function, and every subgraph in its nodes' attributes."""
+    """The graph or function, and every subgraph in its nodes' attributes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -79,12 +79,12 @@ def iter_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Any]:
 
 
 def check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """Problems of the number of nodes, texts and versions: with one of them, nothing else is looked at."""
+    """Problems of node count, texts and versions. After any of these, nothing else is checked."""
     return _check_size(proto, file) or _check_text(proto, file) or _check_versions(proto, file)
 
 
 def check_contents(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """Every problem of the tensors, graph and nodes of a model with a sound header, external files aside; at most 50."""
+    """Problems of tensors, graph and nodes in a model with a sound header, without its external files; at most 50."""
     checks = check_structure(proto, file), check_functions(proto, file), check_nodes(proto, file)
     return list(islice(chain(_check_tensors(proto, file), *checks), _MOST))
 
@@ -112,7 +112,7 @@ def _too_many(count: int, file: str) -> Problem:
 
 
 def _node_counts(graph: onnx.GraphProto, depth: int = 0) -> Iterator[tuple[int, int]]:
-    """How deep each graph lies in others, and how many nodes it has."""
+    """The nesting depth and the node count of each graph."""
     yield depth, len(graph.node)
     for node in graph.node:
         for attribute in node.attribute:
@@ -121,7 +121,7 @@ def _node_counts(graph: onnx.GraphProto, depth: int = 0) -> Iterator[tuple[int, 
 
 
 def _check_text(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """protobuf lets names through that are not UTF-8, and gives bytes, or raises, when one is read."""
+    """Reports names that are not UTF-8: protobuf accepts them, and later returns bytes or raises."""
     try:
         is_text = _is_text(proto)
     except UnicodeDecodeError:
@@ -148,7 +148,7 @@ def _is_text(message: Message) -> bool:
 
 @cache
 def _text_fields(descriptor: Descriptor) -> dict[int, bool]:
-    """The fields of a kind of message that are text (False) or messages (True), by number.
+    """The fields of a message type that are text (False) or messages (True), by number.
 
     A model has many messages of few kinds.
     """
@@ -218,7 +218,7 @@ def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
 
 
 def _check_types(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
-    """Check the types of a model's inputs; those of subgraphs' inputs may be left to inference."""
+    """Checks the types of a model's inputs; types of subgraph inputs may be left to inference."""
     initializers = {tensor.name for tensor in graph.initializer}
     for value in graph.input:
         kind = value.type.WhichOneof("value")
@@ -248,7 +248,7 @@ def _check_values(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
 
 
 def _check_sparse(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
-    """Sparse tensors are not memory-mapped, so theirs must be inside."""
+    """Reports sparse tensors with external data, as only dense tensors are memory-mapped."""
     sparse = list(graph.sparse_initializer)
     for node in graph.node:
         for attribute in node.attribute:

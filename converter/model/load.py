@@ -1,5 +1,4 @@
-"""Loads and saves model files. Weights are memory-mapped on the way in and copied from file to file on the way
-out.
+"""Loads model files with memory-mapped weights, and saves them with weights copied from file to file.
 
 model = load_model("detector.onnx")     # the graph is parsed; weights stay where they are
 save_model(model, "rewritten.onnx")     # memory stays flat, whatever the size
@@ -70,7 +69,7 @@ _BY_SUFFIX = {
 
 
 def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
-    """Maps the model file and its external data, and checks both before anything uses them.
+    """Maps the model file and its external data, and checks both before use.
 
     source: its path, or the bytes of one: then its external data may be in the folder that these name.
 
@@ -103,9 +102,7 @@ def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
 
 
 def _location_for(path: Path) -> str:
-    """The name under which the skeleton refers to the model file: its own, so that the skeleton is valid
-    beside it.
-    """
+    """The name under which the skeleton refers to the model file: its own, so that the skeleton is valid beside it."""
     try:
         path.name.encode()
     except UnicodeEncodeError:  # a file name that is not UTF-8 cannot stand in a proto
@@ -132,7 +129,7 @@ def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
 
 
 def _foreign(file: MappedFile, why: str, where: str, expected: str) -> Problem:
-    """What the file is instead, if its first bytes tell."""
+    """The problem of a file that is no ONNX model, with its actual format if the first bytes tell."""
     if file.path.suffix in _BY_SUFFIX:
         what, fix = _BY_SUFFIX[file.path.suffix]
         return Problem(f"The file is {what}, and not an ONNX model.", where, expected, fix.format(where))
@@ -145,14 +142,14 @@ def _foreign(file: MappedFile, why: str, where: str, expected: str) -> Problem:
 
 
 def _refuse_external(proto: onnx.ModelProto, own: str, where: str) -> None:
-    """InvalidModelError for the first tensor whose data is in a file, as there is no folder to look for it in."""
+    """Raises InvalidModelError for the first tensor with external data, as there is no folder to search."""
     for tensor, words in iter_tensors(proto):
         if is_external(tensor) and (reference := reference_of(tensor)).location != own:
             raise no_folder(reference, f"{where}: {words}")
 
 
 def _as_bytes(tensor: onnx.TensorProto) -> None:
-    """Many numbers that are written one by one become bytes: each of their readers would parse all of them again."""
+    """Moves long lists of single numbers into raw bytes, which spares every later reader the parsing."""
     told = tensor.HasField("raw_data") or tensor.data_type == onnx.TensorProto.STRING
     if not told and element_count(tuple(tensor.dims)) > INLINE_LIMIT:
         raw = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor)).raw_data
@@ -162,7 +159,9 @@ def _as_bytes(tensor: onnx.TensorProto) -> None:
 
 
 def _map_external_files(proto: onnx.ModelProto, path: Path, files: dict[str, MappedFile]) -> list[Problem]:
-    """Maps every external file once, and makes offset and length explicit in the skeleton. Other data becomes bytes."""
+    """Maps every external file once, and makes offsets and lengths explicit in the skeleton. Turns inline data into
+    bytes.
+    """
     problems: list[Problem] = []
     refused: set[str] = set()
     checked: dict[str, str] = {}
@@ -203,7 +202,7 @@ def _map_external_files(proto: onnx.ModelProto, path: Path, files: dict[str, Map
 
 
 def free_unnamed_dims(proto: onnx.ModelProto) -> None:
-    """Dimensions of size -1, and those whose symbol says only that the size is unknown, become unknown; in place.
+    """Makes dimensions unknown, in place, if their size is -1 or their symbol only says "unknown".
 
     A symbol is a promise: two dimensions of one name have one size. paddle2onnx calls every dynamic dimension `?`, others
     write -1 or `None`; taken at their word, height and width would have to be equal, and TensorRT refuses the shapes as
@@ -215,7 +214,7 @@ def free_unnamed_dims(proto: onnx.ModelProto) -> None:
 
 
 def count_axes_from_the_front(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Axes of a Transpose that are counted from the end are counted from the front; in place.
+    """Rewrites negative axes of each Transpose as non-negative ones, in place.
 
     PyTorch's older exporter writes them so, and TensorRT takes them; neither ONNX nor onnxruntime does.
     """

@@ -1,4 +1,4 @@
-"""Holds a model in memory: a graph without weights, and the mapped files that hold them."""
+"""Holds a model in memory: a graph without weights, and the mapped files with the weights."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Model:
     files: Mapping[str, MappedFile]
 
     def copied(self) -> onnx.ModelProto:
-        """A copy of the proto, to be changed; its weights stay in the files of this model."""
+        """A copy of the proto for editing; its weights stay in this model's files."""
         proto = onnx.ModelProto()
         proto.CopyFrom(self.proto)
         return proto
 
     def array(self, tensor: onnx.TensorProto) -> npt.NDArray[Any]:
-        """The values of a tensor of this model, in its shape, read-only.
+        """The values of one of this model's tensors, in its shape, read-only.
 
         A view over the mapped file where there is one, and a copy for small tensors and for types of less
         than a byte. bfloat16, float8 and sub-byte types are those of ml_dtypes. The data pointer may be
@@ -74,8 +74,8 @@ class Model:
         return self.files[reference.location].bytes[reference.offset : reference.offset + reference.length]
 
     def tensor(self, values: npt.NDArray[Any], name: str = "") -> onnx.TensorProto:
-        """`values` as a TensorProto. Data that lies in one of this model's files is referred to, never
-        copied, so reshapes and leading slices of a weight are free; other data is copied into the proto.
+        """`values` as a TensorProto. Data in one of this model's files is referenced, not copied, so reshapes and leading
+        slices of a weight are free; other data is copied into the proto.
         """
         if values.nbytes >= INLINE_LIMIT and values.flags.c_contiguous and values.dtype != np.object_:
             data_type = onnx.helper.np_dtype_to_tensor_dtype(values.dtype)
@@ -89,7 +89,5 @@ class Model:
         return onnx.numpy_helper.from_array(values, name)
 
     def with_proto(self, proto: onnx.ModelProto) -> Model:
-        """The same weights under another graph. The graph may refer only to data that this model refers
-        to.
-        """
+        """The same weights with another graph, which may refer only to this model's data."""
         return replace(self, proto=proto)

@@ -16,14 +16,14 @@ NAME = "<model>"
 
 @dataclass(frozen=True, eq=False)
 class ModelBytes:
-    """A serialised onnx.ModelProto. folder: that of its external data; None: it may have none."""
+    """A serialised onnx.ModelProto. folder: of its external data; None: it may have none."""
 
     data: bytes = field(repr=False)
     folder: Path | None = None
 
     @property
     def path(self) -> Path:
-        """Where the model's file would be."""
+        """The path that the model's file would have."""
         return (self.folder or Path()) / NAME
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ ModelSource = Path | ModelBytes
 
 
 def map_bytes(source: ModelBytes) -> MappedFile:
-    """The bytes as a mapped file: one in memory, which is gone with its last user."""
+    """Maps the bytes as a file in memory, which is freed with its last user."""
     descriptor = os.memfd_create("trtsmith-model", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(descriptor), "wb") as stream:

@@ -1,4 +1,4 @@
-"""Holds weights that rewriting adds to a model, in unnamed files that its tensors refer to."""
+"""Holds weights that rewriting adds to a model, in unnamed files to which its tensors refer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIZES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 class NewWeights:
-    """Files that grow. A file is never changed where something was written, so that a model that refers to it stays.
+    """Growing weight files. Written bytes never change, so models that refer to them stay valid.
 
     files: the existing ones, by the location that tensors name.
     """
@@ -37,7 +37,9 @@ class NewWeights:
         self._used = self._size = 0
 
     def tensor(self, values: npt.NDArray[np.generic], name: str) -> onnx.TensorProto:
-        """The values as a constant. Small ones, sizes and strings are in the proto. UsageError: no room for them."""
+        """The values as a constant; small ones, sizes and strings are inside the proto. Raises UsageError if the disk is
+        full.
+        """
         array = np.asarray(values)
         if array.nbytes < INLINE_LIMIT or array.dtype == np.object_ or array.dtype.kind in "SU":
             return onnx.numpy_helper.from_array(array, name)
@@ -54,7 +56,7 @@ class NewWeights:
         return tensor
 
     def add(self, parts: Iterable[bytes | memoryview], length: int) -> Reference:
-        """Writes `length` bytes, one part after the other, and says where. UsageError: no room for them."""
+        """Writes `length` bytes, part by part, and returns their place. Raises UsageError if the disk is full."""
         try:
             offset = self._room(length)
             place = offset
@@ -73,7 +75,7 @@ class NewWeights:
         return Reference(self._location, offset, length)
 
     def _room(self, length: int) -> int:
-        """The offset at which this many bytes fit into the newest file."""
+        """The offset of this many free bytes in the newest file."""
         offset = self._used + -self._used % _ALIGNMENT
         if offset + length <= self._size:
             return offset

@@ -1,4 +1,4 @@
-"""Holds the user's functions that compute nodes instead of onnxruntime, while they are active."""
+"""Holds the active user functions that compute nodes in place of onnxruntime."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ A = onnx.AttributeProto
 
 @dataclass(frozen=True)
 class NodeFunction:
-    """A function for the nodes of one operator: (inputs..., **attributes) -> outputs. op_type: Op, or domain::Op."""
+    """A function for one operator's nodes: (inputs..., **attributes) -> outputs. op_type: Op, or domain::Op."""
 
     op_type: str
     function: UserFunction
 
     def computes(self, domain: str, op_type: str) -> bool:
-        """Whether nodes of that kind are its business."""
+        """Whether the function computes nodes of this kind."""
         wanted, _, name = self.op_type.rpartition("::")
         return name == op_type and wanted in ("", domain)
 
     def outputs(self, node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> list[np.ndarray]:
-        """The node's outputs. An output in float64 of inputs that are not is brought to the first floating input's type."""
+        """The node's outputs. Unexpected float64 outputs are cast to the type of the first floating-point input."""
         what = f"for node {node.name!r} ({node.op_type})"
         keywords = {a.name: _plain(a) for a in node.attribute if a.name not in OF_PARSER}
         found = self.function.call(inputs, keywords, what)
@@ -57,7 +57,7 @@ _IN_FORCE: ContextVar[tuple[NodeFunction, ...]] = ContextVar("node functions", d
 
 @contextmanager
 def calling(functions: Sequence[NodeFunction]) -> Iterator[None]:
-    """Inside this block, these functions compute their operators' nodes in onnxruntime's place."""
+    """Inside the block, these functions compute their operators' nodes in onnxruntime's place."""
     token = _IN_FORCE.set(tuple(functions))
     try:
         yield
@@ -66,13 +66,13 @@ def calling(functions: Sequence[NodeFunction]) -> Iterator[None]:
 
 
 def function_for(domain: str, op_type: str) -> NodeFunction | None:
-    """The function in force for nodes of that kind; one that names the domain before one that does not."""
+    """The active function for nodes of this kind; functions that name the domain come first."""
     found = [one for one in _IN_FORCE.get() if one.computes("" if domain == "ai.onnx" else domain, op_type)]
     return min(found, key=lambda one: "::" not in one.op_type, default=None)
 
 
 def calls_functions(graph: onnx.GraphProto) -> bool:
-    """Whether a function in force computes a node of the graph, or of one inside it."""
+    """Whether an active function computes a node of the graph or its subgraphs."""
     if not _IN_FORCE.get():
         return False
     return any(

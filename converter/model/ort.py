@@ -1,6 +1,4 @@
-"""Runs onnxruntime on a Model: the weights are used where they are mapped, and are neither copied to disk nor into
-a proto.
-"""
+"""Runs onnxruntime on a Model with its mapped weights, without copying them to disk or into a proto."""
 
 from __future__ import annotations
 
@@ -83,8 +81,8 @@ def open_session(
     in_order: bool = False,
     thrifty: bool | None = None,
 ) -> Any:
-    """A session over the model, ready to run. Raises ConversionError when onnxruntime does not take the
-    model. Nodes that functions in force compute (converter/model/node_functions.py) are left to these.
+    """Opens a session for the model. Raises ConversionError if onnxruntime refuses it. Active functions
+    (converter/model/node_functions.py) compute their nodes.
 
     repack: whether onnxruntime may copy weights into the layout that its kernels like: a detector of 185 MB ran in
         9.8 s with and 18.2 s without. False keeps weights where they are mapped: opening 200 MB took 2 MB of memory,
@@ -167,7 +165,7 @@ def open_session(
 
 
 def _widen_ends(graph: onnx.GraphProto) -> None:
-    """Inputs and outputs of bfloat16 become float32, under other names: onnxruntime exchanges no bfloat16 with numpy."""
+    """Renames bfloat16 inputs and outputs and makes them float32, as onnxruntime passes no bfloat16 to numpy."""
     for values, is_input in ((graph.input, True), (graph.output, False)):
         for value in values:
             if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16:
@@ -180,7 +178,7 @@ def _widen_ends(graph: onnx.GraphProto) -> None:
 
 
 def _constants_as_initializers(proto: onnx.ModelProto) -> None:
-    """Constant nodes of the main graph that hold weights become initializers, which is the same.
+    """Turns Constant nodes of the main graph with external weights into initializers.
 
     With 289 MiB of them in the proto, opening and running a graph of 6,799 nodes took 2.9 s of CPU time, and 1.6 s so.
     """
@@ -204,7 +202,7 @@ def _constants_as_initializers(proto: onnx.ModelProto) -> None:
 
 
 def _of_any_opset(opened: Callable[[], ort.InferenceSession]) -> ort.InferenceSession:
-    """The session, of a model of an opset that onnxruntime's release does not promise to support yet, too.
+    """Opens the session, even if the model's opset is newer than the release of onnxruntime promises.
 
     It refuses them altogether otherwise; what it really lacks, it still refuses, with the node's name. onnx 1.23 writes
     opset 27, onnxruntime 1.31 promises 26. Only an environment variable allows them, which is set for these models alone.
@@ -233,15 +231,15 @@ def run(
     optimise: bool | None = None,
     in_order: bool = False,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Opens the model and runs it once on the CPU; the outputs by name. Raises ConversionError."""
+    """Opens the model, runs it once on the CPU, and returns the outputs by name. Raises ConversionError."""
     return run_session(open_session(model, optimise=optimise, in_order=in_order), model, feeds)
 
 
 def run_session(
     session: Any, model: Model, feeds: Mapping[str, npt.NDArray[Any]]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Runs a session of `open_session(model)`; the outputs by name. Raises ConversionError, naming the node
-    that failed.
+    """Runs a session of `open_session(model)` and returns the outputs by name. Raises ConversionError that names the failed
+    node.
     """
     names = [output.name for output in session.get_outputs()]
     if not isinstance(session, SplitSession):  # whose parts are sessions of their own
@@ -260,13 +258,12 @@ def run_session(
 
 
 def _widened(name: str, array: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
-    """An input as `_widen_ends` has it."""
+    """An input's name and array, widened as in `_widen_ends`."""
     return (name + _WIDE, array.astype(np.float32)) if array.dtype == _BFLOAT16 else (name, array)
 
 
 def _is_in_place(model: Model) -> bool:
-    """Whether onnxruntime finds the weights itself: each file still under its name, and inside the model's
-    folder.
+    """Whether onnxruntime finds the weights itself: each file under its own name, inside the model's folder.
 
     It is not so for a model that is a link to a file elsewhere, or whose file was replaced since it was
     mapped. Files with several names, as uv installs them, are onnx's and onnxruntime's to refuse.
@@ -317,7 +314,7 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
 
 
 def _inputs_before(op: str | None, name: str, model: Model) -> list[str]:
-    """The model's inputs from which the indices of the node are computed."""
+    """The model inputs from which a node's indices are computed."""
     graph = model.proto.graph
     makers = {output: node for node in graph.node for output in node.output}
     queue = [
@@ -333,7 +330,7 @@ def _inputs_before(op: str | None, name: str, model: Model) -> list[str]:
 
 
 def _nodes_of(op: str, model: Model) -> str:
-    """The nodes of an operator that onnxruntime calls `domain:OpType` or `OpType`, in words."""
+    """The nodes of an operator that onnxruntime calls `domain:OpType` or `OpType`, for messages."""
     domain, _, op_type = op.rpartition(":")
     domain = "" if domain == "ai.onnx" else domain
     names = [

@@ -21,7 +21,7 @@ _OF_TENSORRT = "_TRT"
 
 @cache
 def operators_that_run() -> frozenset[Kind]:
-    """Operators with a kernel on the CPU, and those of ONNX that it inlines as functions of such.
+    """Operators with a CPU kernel, and ONNX functions of such operators, which onnxruntime inlines.
 
     GroupNorm and some fifty others of com.microsoft have a schema and kernels for GPUs alone: a session with one of them
     ends with NOT_IMPLEMENTED. A build that does not tell its kernels is taken to have one for each schema.
@@ -39,7 +39,7 @@ def operators_that_run() -> frozenset[Kind]:
 
 @cache
 def without_kernel(domain: str, op_type: str) -> bool:
-    """Whether onnxruntime knows the operator and has no CPU kernel for it."""
+    """Whether onnxruntime knows the operator but has no CPU kernel for it."""
     import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
     kind = normalise_domain(domain), op_type
@@ -49,7 +49,7 @@ def without_kernel(domain: str, op_type: str) -> bool:
 
 
 def _is_onnx(op_type: str) -> bool:
-    """Whether it is a Constant, or has a function body in some opset."""
+    """Whether the operator is Constant, or has a function body in some opset."""
     if op_type == "Constant":
         return True
     schemas: Iterable[Any] = onnx.defs.get_all_schemas_with_history()
@@ -66,12 +66,12 @@ whose results for a batch of 2 are off by 2e-3 with two threads. With one thread
 
 
 def depends_on_threads(graph: onnx.GraphProto) -> bool:
-    """Whether a node of the graph, or of one inside it, is of such an operator."""
+    """Whether the results of any node, including subgraphs, depend on the number of threads."""
     return not _SPLIT_BY_THREADS.isdisjoint(_kinds(graph))
 
 
 def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
-    """The operators of the model that have quantised values."""
+    """The model's operators on quantized values."""
     return frozenset(
         (domain, op_type)
         for graph in (proto.graph, *proto.functions)
@@ -81,12 +81,12 @@ def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
 
 
 def holds_bfloat16(proto: onnx.ModelProto) -> bool:
-    """Whether anything makes a value of bfloat16, of which onnxruntime's CPU has kernels for Cast and little else."""
+    """Whether the model has bfloat16 values, for which onnxruntime has few CPU kernels besides Cast."""
     return holds_any(proto, {onnx.TensorProto.BFLOAT16})
 
 
 def holds_any(proto: onnx.ModelProto, kinds: Collection[int]) -> bool:
-    """Whether an input, an output, a tensor or a node's attribute is of one of these element types."""
+    """Whether an input, output, tensor or attribute has one of these element types."""
     values = (*proto.graph.input, *proto.graph.output)
     return (
         any(value.type.tensor_type.elem_type in kinds for value in values)
@@ -101,7 +101,7 @@ def holds_any(proto: onnx.ModelProto, kinds: Collection[int]) -> bool:
 
 
 def _kinds(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Kind]:
-    """The domain and op_type of every node, those of subgraphs included."""
+    """The domain and op_type of every node, including subgraphs."""
     for node in graph.node:
         yield node.domain, node.op_type
         for attribute in node.attribute:

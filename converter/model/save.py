@@ -1,6 +1,4 @@
-"""Writes a model whose weights are in other files: streamed, under a temporary name, renamed when
-complete.
-"""
+"""Writes a model whose weights are in other files: streamed, under a temporary name, renamed when complete."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ def save_model(model: Model, path: str | os.PathLike[str], *, inline_limit: int 
 
 
 def save_marked(model: Model, path: Path, kind: OwnFile) -> None:
-    """The same, with metadata by which trtsmith knows the file as one of that kind."""
+    """The same, with metadata that marks the file as trtsmith's own of that kind."""
     proto = model.copied()
     kept = [entry for entry in model.proto.metadata_props if entry.key != ONNX_KEY]
     del proto.metadata_props[:]
@@ -83,9 +81,7 @@ def _too_big(path: Path, reason: str) -> Problem:
 
 
 def _check_target(path: Path, model: Model) -> Path:
-    """Resolves `path`. Raises UsageError unless a file can be written there that is not one of the model's
-    own.
-    """
+    """Resolves `path`. Raises UsageError unless it is writable and no file of the model itself."""
 
     def refuse(what: str, fix: str) -> UsageError:
         return UsageError(what, str(path), "a file that can be written, in a folder that exists", fix)
@@ -132,9 +128,7 @@ def _inlined(skeleton: bytes) -> Parts:
 
 
 def _holds_weights(skeleton: bytes) -> Callable[[int, int], bool]:
-    """A message that refers to external data has the word `location` in it; looking for it is far cheaper
-    than parsing.
-    """
+    """A cheap test for external data: such messages contain the word `location`."""
     return lambda start, stop: skeleton.find(b"location", start, stop) >= 0
 
 
@@ -150,7 +144,7 @@ def _inline_tensor(view: memoryview, start: int, stop: int, kind: str) -> list[P
 
 
 def _split(skeleton: bytes, data_name: str) -> tuple[Parts, list[Part]]:
-    """The skeleton with its initializers in an external file `data_name`, and that file's content.
+    """The skeleton with its initializers in an external file `data_name`, and the content of that file.
 
     Tensor attributes stay inside: few readers take external data there. Equal references share their bytes.
     """
@@ -204,9 +198,7 @@ def _write(descriptor: int, parts: Parts, model: Model) -> None:
 
 
 def _copy(descriptor: int, extent: Extent, model: Model) -> None:
-    """Copies inside the kernel where it can (shared extents cost nothing on some file systems), else from the
-    mapping.
-    """
+    """Copies inside the kernel if possible (shared extents are free on some file systems), else from the mapping."""
     file = model.files[extent.location]
     offset, end = extent.offset, extent.offset + extent.length
     if hasattr(os, "copy_file_range"):

@@ -1,4 +1,4 @@
-"""Runs a model in which user functions compute some nodes, and onnxruntime the parts between them."""
+"""Runs a model whose nodes are computed in part by user functions, and by onnxruntime in between."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SplitOutput:
 
 
 class SplitSession:
-    """Has what is used of onnxruntime's sessions: get_outputs and run.
+    """Implements the part of InferenceSession that trtsmith uses: get_outputs and run.
 
     A node belongs to the part behind as many functions as the longest way to it passes through.
     """
@@ -46,7 +46,9 @@ class SplitSession:
     def run(
         self, names: Sequence[str], feeds: Mapping[str, np.ndarray], options: object = None
     ) -> list[np.ndarray]:
-        """The outputs of those names. ConversionError where onnxruntime or a function fails. options: of its parts, too."""
+        """Returns the outputs with these names. Raises ConversionError if onnxruntime or a function fails. options: for each
+        part.
+        """
         del options  # each part's run asks for them itself
         values: Values = dict(feeds)
         nodes = self._model.proto.graph.node
@@ -91,7 +93,7 @@ class SplitSession:
         return values[name] if name in values else self._model.array(self._tensors[name])
 
     def _levels(self) -> list[tuple[list[int], list[int]]]:
-        """(nodes that onnxruntime runs, nodes that functions compute behind them), from the inputs to the outputs."""
+        """Levels from inputs to outputs: nodes for onnxruntime, then the nodes for functions behind them."""
         level: dict[str, int] = {}
         parts: list[tuple[list[int], list[int]]] = [([], [])]
         for index, node in enumerate(self._model.proto.graph.node):
@@ -105,7 +107,7 @@ class SplitSession:
 
 
 def _function(node: onnx.NodeProto) -> NodeFunction | None:
-    """The function that computes the node. ConversionError for one inside a branch or a loop."""
+    """The function that computes the node. Raises ConversionError for a node inside a branch or a loop."""
     for inner in _inside(node):
         if function_for(inner.domain, inner.op_type) is not None:
             raise ConversionError(
@@ -126,7 +128,7 @@ def _inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
 
 
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """What the node, or a graph inside it, may read."""
+    """The values that the node or its subgraphs may read."""
     yield from filter(None, node.input)
     for inner in _inside(node):
         yield from filter(None, inner.input)

@@ -1,4 +1,4 @@
-"""Checks a graph's structure: one producer for each value, and no cycles. Sorts its nodes."""
+"""Checks a graph's structure, one producer for each value and no cycles, and sorts its nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AGAIN = "export the model again, or correct the graph"
 
 
 def check_structure(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
-    """Values that nothing makes, or that two things make; nodes in a circle; a graph without outputs.
+    """Reports values without a producer or with two, cycles, and graphs without outputs.
 
     Nodes need not be sorted: `sort_nodes` does it, as onnxruntime and TensorRT do. Linear in the size of the model.
     """
@@ -85,12 +85,12 @@ def _check_circles(nodes: Sequence[onnx.NodeProto], makers: dict[str, int], wher
 
 
 def _needs(nodes: Sequence[onnx.NodeProto], makers: Mapping[str, int]) -> list[dict[int, None]]:
-    """The nodes that make what each node takes."""
+    """For each node, the nodes that make its inputs."""
     return [dict.fromkeys(makers[name] for name in _taken(node) if name in makers) for node in nodes]
 
 
 def sort_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> None:
-    """Brings the nodes of a graph without cycles, and of its subgraphs, into ONNX's order: makers come before readers.
+    """Sorts the nodes of an acyclic graph and its subgraphs topologically, as ONNX requires.
 
     In place. Makers that are late go ahead of their first reader; else the order stays as it is.
     """
@@ -119,7 +119,7 @@ def _sorted(needs: Sequence[Iterable[int]]) -> Iterator[int]:
 
 
 def _taken(node: onnx.NodeProto) -> Iterator[str]:
-    """The values that a node takes, those that its subgraphs take from outside among them."""
+    """The values that a node reads, including those that its subgraphs read from outside."""
     yield from node.input
     for graph in _subgraphs(node):
         inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}

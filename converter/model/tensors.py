@@ -26,9 +26,7 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 
 @dataclass(frozen=True)
 class Reference:
-    """The place of an external tensor's bytes: `length` bytes from `offset` of the file `location`, relative to
-    the model.
-    """
+    """The place of an external tensor's data: `length` bytes from `offset` of the file `location`, relative to the model."""
 
     location: str
     offset: int
@@ -51,36 +49,34 @@ def element_count(dims: tuple[int, ...]) -> int:
 
 
 def byte_count(data_type: int, dims: tuple[int, ...]) -> int:
-    """How many bytes of raw_data a tensor of that type and shape has; exact for any size."""
+    """The number of raw_data bytes of a tensor of this type and shape; exact for any size."""
     return (element_count(dims) * BITS[data_type] + 7) // 8
 
 
 def is_packed(data_type: int) -> bool:
-    """Whether several elements share a byte, so that no numpy view over the raw bytes exists."""
+    """Whether several elements share a byte, so that numpy cannot view the raw bytes."""
     return BITS[data_type] < 8
 
 
 def too_large(dims: tuple[int, ...], bits: int = 8) -> bool:
-    """Whether no array of that shape can exist. Zeros do not excuse the other sizes: numpy multiplies those
-    too.
-    """
+    """Whether an array of this shape cannot exist. A size of 0 does not help, as numpy multiplies the other sizes."""
     return element_count(tuple(size for size in dims if size > 0)) * bits // 8 > _MAX_BYTES
 
 
 def reference_of(tensor: onnx.TensorProto) -> Reference:
-    """The reference of an external tensor that `check_tensor` has passed."""
+    """The reference of an external tensor that passed `check_tensor`."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     length = entries.get("length") or str(byte_count(tensor.data_type, tuple(tensor.dims)))
     return Reference(entries["location"], int(entries.get("offset") or "0"), int(length))
 
 
 def checksum_of(tensor: onnx.TensorProto) -> str:
-    """The SHA-1 of the whole external file, as the model states it, in small letters; "" where it states none."""
+    """The stated SHA-1 of the whole external file, in lower case; "" if none is stated."""
     return next((entry.value for entry in tensor.external_data if entry.key == "checksum"), "").lower()
 
 
 def set_reference(tensor: onnx.TensorProto, reference: Reference) -> None:
-    """Makes `tensor` external, with its data where `reference` says; drops data and entries that it had."""
+    """Makes `tensor` external, with its data at `reference`; drops its previous data and entries."""
     for field in ("raw_data", "external_data", *TYPED_FIELDS):
         tensor.ClearField(field)
     tensor.data_location = T.EXTERNAL
@@ -93,7 +89,7 @@ def set_reference(tensor: onnx.TensorProto, reference: Reference) -> None:
 
 
 def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
-    """The first thing that is wrong with a tensor, the external file itself aside; reads no weights."""
+    """The first problem of a tensor, external files aside; reads no weights."""
 
     def problem(what: str, expected: str, fix: str = "export the model again") -> Problem:
         return Problem(what, where, expected, fix)
@@ -137,9 +133,7 @@ def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
 
 
 def _typed_field(data_type: int, count: int) -> tuple[str, int]:
-    """The field of TensorProto that holds `count` elements of a type without raw_data, and how many entries
-    it has.
-    """
+    """The TensorProto field for `count` elements of a type without raw_data, and its number of entries."""
     if data_type in (T.FLOAT, T.COMPLEX64):
         return "float_data", count * (2 if data_type == T.COMPLEX64 else 1)
     if data_type in (T.DOUBLE, T.COMPLEX128):

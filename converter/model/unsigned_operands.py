@@ -1,4 +1,4 @@
-"""Writes 8-bit products in the form that onnxruntime computes exactly on every CPU.
+"""Rewrites 8-bit products to the form that onnxruntime computes exactly on every CPU.
 
 Its kernel of uint8 by int8 adds products in pairs, in 16 bits, on x86 without VNNI: sums saturate, at every level of
 optimisation. Seen with onnxruntime 1.31 on an AMD EPYC (AVX2): 93 of the 96 integers of a MatMulInteger of 6x64 by 64x16
@@ -27,7 +27,7 @@ _OFFSET = 128
 
 @dataclass(frozen=True)
 class _Operands:
-    """Inputs of a product. left: None if the kernel quantizes it, to uint8. right: others and their zero points."""
+    """Inputs of a product. left: None if the kernel quantizes it, to uint8. right: other operands with their zero points."""
 
     left: int | None
     right: tuple[tuple[int, int], ...]
@@ -54,7 +54,7 @@ _SAME_TYPE_AS = {("", "QuantizeLinear"): 2, ("com.microsoft", "QuantizeLinear"):
 
 
 def with_unsigned_operands(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its products of uint8 by int8 changed, where their types are known. Works in place where it can.
+    """The model with uint8 by int8 products rewritten where types are known. Edits in place where possible.
 
     Functions that hold products are inlined: the types of their inputs are those of each call. A MatMulNBits computes in
     float32: by its accuracy_level onnxruntime may round the other operand to 8 bits, in kernels that differ by CPU.
@@ -110,7 +110,7 @@ def _new_inputs(
 
 
 def _plus_offset(name: str, result: str) -> Iterator[onnx.NodeProto]:
-    """Nodes that add the offset to a value and make it uint8. A zero point that is left out ("") becomes the offset."""
+    """Nodes that add the offset to a value and make it uint8. The offset replaces a missing zero point ("")."""
     kind, data = (_INT32, [_OFFSET]) if name else (_UINT8, [_OFFSET])
     offset = helper.make_tensor(f"{result}, offset", kind, (), data)
     if not name:
@@ -124,7 +124,7 @@ def _plus_offset(name: str, result: str) -> Iterator[onnx.NodeProto]:
 
 
 def _note_type(node: onnx.NodeProto, types: Types) -> None:
-    """Notes the type of the first output where it is that of an input, and where an attribute says it."""
+    """Notes the type of the node's first output, from an input or an attribute."""
     if not node.output or types.get(node.output[0]):
         return
     attributes = {attribute.name: attribute for attribute in node.attribute}

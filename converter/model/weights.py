@@ -31,7 +31,7 @@ class MappedFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError, and ValueError when `path` is not a regular file (a FIFO does not block)."""
+        """Maps the file. Raises OSError, or ValueError if `path` is not a regular file (a FIFO does not block)."""
         self.path = path
         self.bytes: npt.NDArray[np.uint8] = np.empty(0, np.uint8)  # uint8[size], read-only
         self._mapping: mmap.mmap | None = None
@@ -71,12 +71,12 @@ class MappedFile:
         return digest.hexdigest()
 
     def offset_of(self, array: npt.NDArray[np.generic]) -> int | None:
-        """The offset in the file of the data of `array`, or None when it lies elsewhere."""
+        """The file offset of the data of `array`, or None if it is not in the file."""
         offset = array.ctypes.data - self.bytes.ctypes.data
         return offset if offset >= 0 and offset + array.nbytes <= self.size else None
 
     def release(self, array: npt.NDArray[np.generic]) -> None:
-        """Release the pages of the file behind `array` from memory; the next access reads them again."""
+        """Releases the memory of the pages behind `array`; the next access reads them again."""
         offset = self.offset_of(array) if array.nbytes else None
         if offset is None or self._mapping is None:
             return
@@ -86,7 +86,7 @@ class MappedFile:
             self._mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
     def is_at(self, path: Path) -> bool:
-        """Whether `path` is this very file (by device and inode, so through links too)."""
+        """Whether `path` is this very file (by device and inode, so also through links)."""
         try:
             return os.path.samestat(self.stat, os.stat(path))
         except OSError:
@@ -94,7 +94,7 @@ class MappedFile:
 
 
 def open_model_file(path: Path) -> MappedFile:
-    """Maps the model file itself. Raises UsageError when there is no such file or it cannot be read."""
+    """Maps the model file. Raises UsageError if it is missing or unreadable."""
 
     def refuse(what: str, fix: str) -> UsageError:
         return UsageError(what, str(path), "the path of an ONNX file", fix)
@@ -117,8 +117,7 @@ def open_model_file(path: Path) -> MappedFile:
 
 
 def open_external_file(location: str, folder: Path, where: str) -> MappedFile:
-    """Maps the external data file `location` of a model in `folder`; `where` names the tensor that refers to
-    it.
+    """Maps the external data file `location` of a model in `folder`; `where` describes the referring tensor.
 
     Raises ConversionError unless it is a regular file inside the folder, symlinks resolved, with no second name.
     """

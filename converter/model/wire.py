@@ -1,5 +1,4 @@
-"""Edits ONNX files at the level of the protobuf wire format: weights are cut out of a model, or put back, without
-reading them.
+"""Edits ONNX files at the level of the protobuf wire format: cuts weights out or puts them back without parsing them.
 
 A model is a tree of length-delimited messages. `rewrite` walks the few kinds that can hold a weight and lets
 a function replace each TensorProto on the way; everything else is passed on as slices of the input. The
@@ -32,7 +31,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class MalformedError(ValueError):
-    """The bytes are not a protobuf message.
+    """Raised for bytes that are no protobuf message.
 
     truncated: a message says that it is longer than what is left of the file.
     """
@@ -44,9 +43,7 @@ class MalformedError(ValueError):
 
 @dataclass(frozen=True)
 class Extent:
-    """`length` bytes from `offset` of the file that `location` names; they are copied only when they are
-    written.
-    """
+    """`length` bytes from `offset` of the file `location`; copied only when written."""
 
     location: str
     offset: int
@@ -86,7 +83,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def raw_data_header(length: int) -> bytes:
-    """The tag and length that precede `length` bytes of TensorProto.raw_data."""
+    """The tag and length in front of `length` bytes of TensorProto.raw_data."""
     return encode_varint(_RAW_DATA << 3 | _BYTES) + encode_varint(length)
 
 
@@ -130,7 +127,7 @@ def _fields(view: memoryview, start: int, end: int) -> Iterator[_WireField]:
 
 
 def rewrite(view: memoryview, on_tensor: OnTensor, worth: Worth) -> list[Part]:
-    """The serialised ModelProto in `view`, with every tensor replaced for which `on_tensor` gives new parts.
+    """Rewrites the serialised ModelProto in `view`, with new parts from `on_tensor` for tensors.
 
     on_tensor(view, start, stop, kind): the parts that replace that TensorProto, or None to leave it as it is;
     kind is
@@ -175,7 +172,7 @@ def _rewrite(
 
 
 def cut_weights(view: memoryview, location: str, threshold: int) -> bytes:
-    """The serialised model without its weights: tensors of `threshold` bytes or more become external data.
+    """The serialised model without weights: tensors of `threshold` bytes or more become external data.
 
     Their entries point into the very bytes of `view`, under the name `location`. raw_data is cut, and so are
     float_data and double_data, whose packed form is the same little-endian bytes. Raises MalformedError.

@@ -30,7 +30,7 @@ Kind = tuple[str, str, str]
 
 
 def check_functions(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
-    """Functions without a name, two of one name, parameters of one name, and functions that call themselves."""
+    """Reports functions without a name, duplicate functions and parameters, and recursion."""
     kinds = [(normalise_domain(f.domain), f.name, f.overload) for f in proto.functions]
     for kind, count in Counter(kinds).items():
         if count > 1 or not kind[1]:
@@ -60,7 +60,7 @@ def check_functions(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
 
 
 def _body_bytes(function: onnx.FunctionProto) -> int:
-    """Of its nodes where a call was. Their names may begin with the function's there."""
+    """The size of the body when inlined, where node and value names may begin with the function's name."""
     named = len(function.name) * sum(1 + len(node.output) for node in function.node)
     return named + sum(int(node.ByteSize()) for node in function.node)
 
@@ -68,7 +68,9 @@ def _body_bytes(function: onnx.FunctionProto) -> int:
 def _check_calls(
     calls: Mapping[Kind, Counter[Kind]], bytes_: Mapping[Kind, int], main: Counter[Kind], file: str
 ) -> Iterator[Problem]:
-    """calls: the operators of each function's nodes. main: those of the graph's. What they unfold to is counted only."""
+    """Reports recursion, and functions that expand to too many nodes, by counting only. calls: the operators of each
+    function's nodes. main: those of the graph.
+    """
     order = TopologicalSorter({kind: called.keys() & calls.keys() for kind, called in calls.items()})
     try:
         kinds = list(order.static_order())

@@ -1,4 +1,4 @@
-"""Takes nodes `Plugin`, which name a plugin and have its attributes as JSON, for nodes of that plugin.
+"""Replaces `Plugin` nodes, which name a plugin and its attributes as JSON, by nodes of that plugin.
 
 tensorRT_Pro and the tutorials after it (shouxieai; dlunion/tensorRTIntegrate) export every custom operator so, and their own
 parser looks inside: `g.op("Plugin", x, name_s="DCNv2", info_s=json.dumps({...}))`.
@@ -20,7 +20,7 @@ _RENAMED = {"version": "plugin_version", "namespace": "plugin_namespace"}
 
 
 def name_plugins(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """Changes the nodes in place, before they are checked: what they become has to be sound, too.
+    """Replaces the nodes in place, before nodes are checked, so that the results are checked, too.
 
     Problems: of those whose attributes cannot be read, and of names of operators that are no plugins. Calls of a function
     `Plugin` of the model stay.

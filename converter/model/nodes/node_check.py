@@ -1,4 +1,4 @@
-"""Checks nodes against the schemas of their operators, so that attributes exist and have the right type.
+"""Checks nodes against their operators' schemas, so that attributes exist and have the right type.
 
 Known are ONNX's own operators and onnxruntime's; of others, that attributes are sound is all that can be said. An attribute
 that the schema does not have is let through: TensorRT ignores it, and plugins are found by two such.
@@ -53,7 +53,7 @@ Counts = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Takes:
-    """What a schema asks of a node. types: of its attributes; needed: places of the inputs that may not be left out."""
+    """A schema's demands on a node. types: of its attributes; needed: positions of required inputs."""
 
     required: frozenset[str]
     types: Mapping[str, int]
@@ -63,7 +63,7 @@ class _Takes:
 
 
 def check_nodes(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
-    """Attributes that are missing or of another type, and wrong numbers of inputs and outputs, in functions too."""
+    """Reports missing and mistyped attributes, and wrong numbers of inputs and outputs, also in functions."""
     functions = {(normalise_domain(f.domain), f.name): f for f in proto.functions}
     opsets = _opsets(proto.opset_import)
     for node, place in _nodes(proto.graph.node, ""):
@@ -99,7 +99,7 @@ def _check_node(
     functions: Mapping[tuple[str, str], onnx.FunctionProto],
     parameters: Collection[str] | None,
 ) -> Iterator[Problem]:
-    """parameters: of the function that the node is in; None of a node that is in none."""
+    """Checks one node. parameters: of the function around the node; None outside of functions."""
     if not node.op_type:
         yield Problem("The node has no op_type.", where, "the name of an operator", _FIX)
         return
@@ -158,7 +158,7 @@ def _check_attribute(
 
 
 def _check_values(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
-    """Values that inference or a rule would stumble over: onnx reads as many sizes of parts as a Split has outputs."""
+    """Reports values on which inference or rules would fail, such as a Split with more outputs than num_outputs."""
     for attribute in node.attribute:
         if attribute.s.decode(errors="replace").encode() != attribute.s:
             what = f"The attribute {attribute.name!r} is not text in UTF-8."
@@ -179,7 +179,7 @@ _EQUATION = re.compile(f"{_TERM}(?:,{_TERM})*(?:->{_TERM})?")
 
 
 def _check_equation(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
-    """An Einsum whose equation is none: onnx's inference does not end where a fourth dot follows three."""
+    """Reports invalid Einsum equations, as onnx's inference hangs on a fourth dot after three."""
     for attribute in node.attribute if node.op_type == "Einsum" else ():
         text = attribute.s.decode(errors="replace")
         if attribute.name == "equation" and text and not _EQUATION.fullmatch(text.replace(" ", "")):
@@ -223,7 +223,7 @@ def _of_function(function: onnx.FunctionProto) -> _Takes:
 
 @cache
 def _signature(domain: str, op_type: str, version: int) -> _Takes | None:
-    """The operator's schema; None for an operator that is unknown, or not in that version."""
+    """The operator's schema; None for an unknown operator or version."""
     schema = _schema(domain, op_type, version)
     if schema is None or schema.deprecated:
         return None
@@ -265,7 +265,7 @@ def _type_name(number: int) -> str:
 
 
 def _check_subgraphs(node: onnx.NodeProto, opset: int, where: str) -> Iterator[Problem]:
-    """Problems of a node whose attributes are those of its schema; none of a node without bodies."""
+    """Checks the inputs and outputs of a node's bodies. The node's attributes match its schema."""
     counts = _COUNTS.get(node.op_type)
     if counts is None:
         return
@@ -288,12 +288,14 @@ def _if(node: onnx.NodeProto, opset: int) -> Counts:
 
 
 def _loop(node: onnx.NodeProto, opset: int) -> Counts:
-    """Trip count and condition come first: the body takes the counter in the place of the one, and gives only the other."""
+    """Port counts of a Loop body: the counter takes the place of the trip count, and only the condition is an
+    output, too.
+    """
     return max(2, len(node.input)), len(node.output) + 1
 
 
 def _scan(node: onnx.NodeProto, opset: int) -> Counts:
-    """Opset 8 had lengths of sequences before all other inputs."""
+    """Port counts of a Scan body; opset 8 had sequence lengths before all other inputs."""
     return len(node.input) - (opset == 8), len(node.output)
 
 
@@ -310,7 +312,7 @@ _COUNTS: Mapping[str, Callable[[onnx.NodeProto, int], Counts]] = {
 
 
 def _check_windows(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
-    """Problems of convolutions and poolings: of nodes with a kernel, strides or dilations."""
+    """Reports invalid kernels, strides and dilations of convolutions and poolings."""
     given = {a.name: a for a in node.attribute if not a.ref_attr_name}
     lists = {name: list(given[name].ints) for name in _PER_AXIS if name in given}
     if not {"kernel_shape", "strides", "dilations"} & lists.keys():
@@ -331,7 +333,7 @@ def _check_windows(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
 
 
 def _check_dtypes(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
-    """Problems of an operator of ONNX's that is told a type in an attribute."""
+    """Reports invalid types in attributes of standard operators."""
     for attribute in node.attribute:
         names_type = attribute.name in _TYPE_ATTRIBUTES and attribute.type == onnx.AttributeProto.INT
         if not names_type or attribute.ref_attr_name or attribute.i in _ELEMENT_TYPES:
