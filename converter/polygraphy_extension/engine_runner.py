@@ -1,4 +1,4 @@
-"""Runs trtsmith's engines with their plugin libraries, and builds them."""
+"""Builds trtsmith's engines, and runs them with their plugin libraries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Shapes = Mapping[str, Sequence[Sequence[int]]]
 
 @dataclass(frozen=True)
 class EngineFile:
-    """An engine, with manifest and libraries beside it. folder: the temporary one that it is in, if it is in one."""
+    """An engine, with its manifest and libraries beside it. folder: its temporary folder, or None."""
 
     path: Path
     folder: ScratchFolder | None = None
@@ -41,7 +41,7 @@ class EngineFile:
 
 @dataclass(eq=False, repr=False)
 class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
-    """Builds an engine of an ONNX model by our pipeline (`trtsmith convert`): load, rewrite, plan, build, bundle.
+    """Builds an engine of an ONNX model as `trtsmith convert` does: load, rewrite, plan, build, bundle.
 
     model:     a path, an onnx.ModelProto, or a callable that gives one of these.
     shapes:    of dynamic inputs, by name: (smallest, usual, largest). Of an integer input of a fixed shape, values.
@@ -65,7 +65,7 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> EngineFile:
-        """The engine. Nothing is compared: the runners of a `polygraphy run` do that."""
+        """Builds the engine without a comparison, which is the task of the runners."""
         import trtsmith
 
         folder = ScratchFolder("engine") if self.save is None else None
@@ -99,7 +99,7 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
 
 
 def _shapes_and_values(path: Path, given: Shapes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is said of inputs' shapes, and of their values: Polygraphy has one option for both."""
+    """Splits Polygraphy's one option for inputs into their shapes and the values of shape tensors."""
     from trtsmith.converter.base.options.shapes import graph_inputs
     from trtsmith.converter.model.load import load_model
 
@@ -113,7 +113,7 @@ def _shapes_and_values(path: Path, given: Shapes) -> tuple[dict[str, Any], dict[
 
 
 class TrtsmithRunner(BaseRunner):  # type: ignore[misc]
-    """Runs an engine that `trtsmith convert` wrote: its manifest says which TensorRT and which plugin libraries it needs.
+    """Runs an engine of `trtsmith convert`, with the TensorRT and plugin libraries that its manifest names.
 
     Inputs and outputs have the types that they have in the model, whatever the engine computes in.
     """
@@ -157,7 +157,7 @@ class TrtsmithRunner(BaseRunner):  # type: ignore[misc]
 
     @util.check_called_by("infer")  # type: ignore[untyped-decorator]
     def infer_impl(self, feed_dict: Mapping[str, Any]) -> Any:
-        """Outputs by name, in host memory; PyTorch's tensors if the inputs are such. Copies are part of the time."""
+        """Outputs by name, in host memory; PyTorch tensors if the inputs are. The time includes copies."""
         feeds = to_types(feed_dict, self.inputs)
         with problems_logged():
             start = time.perf_counter()
@@ -175,7 +175,7 @@ class TrtsmithRunner(BaseRunner):  # type: ignore[misc]
 def _opened(
     path: Path, plugins: Sequence[str], flavour: str | None
 ) -> tuple[Any, dict[str, tuple[str, tuple[int | None, ...]]]]:
-    """The engine on the GPU; and its inputs' types in the model and shapes, by name."""
+    """Loads the engine on the GPU. Also returns its inputs' types in the model and their shapes, by name."""
     from trtsmith.converter.engine.builder.flavour import load_flavour
     from trtsmith.converter.engine.bundle.run_from_bundle import request_for
     from trtsmith.converter.engine.runtime.device import Device
@@ -198,7 +198,7 @@ def _opened(
 
 
 def _check_gpu() -> None:
-    """UsageError where there is none."""
+    """Raises UsageError without a GPU."""
     from trtsmith.converter.base.errors import UsageError
     from trtsmith.converter.engine.builder.gpu import find_gpu
     from trtsmith.converter.engine.runtime.device import no_gpu

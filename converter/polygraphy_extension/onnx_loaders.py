@@ -1,4 +1,4 @@
-"""Loads ONNX models for Polygraphy: TensorRT's graph, and the same with plugin nodes expanded."""
+"""Loads ONNX models for Polygraphy: TensorRT's graph, and the same with expanded plugin nodes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> onnx.ModelProto:
-        """The rewritten model. What keeps TensorRT from importing it is warned of, node by node."""
+        """The rewritten model. Warns of each node that prevents TensorRT's import."""
         import trtsmith
 
         with problems_logged(), model_file(self.model) as path:
@@ -67,7 +67,7 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
 
 @dataclass(eq=False, repr=False)
 class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
-    """Writes plugin nodes in standard operators, from the fields that TensorRT gets, so that onnxruntime runs the graph.
+    """Expands plugin nodes into standard operators, with TensorRT's fields, so that onnxruntime runs the graph.
 
     As RewriteForTensorrt takes them.
     """
@@ -90,7 +90,7 @@ class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
 
 
 def _check_known(model: Model) -> None:
-    """ConversionError for operators that onnxruntime has not: Polygraphy's own runner would end with a traceback."""
+    """Raises ConversionError for operators that onnxruntime lacks, where Polygraphy's runner would end with a traceback."""
     from trtsmith.converter.base.errors import ConversionError
     from trtsmith.converter.graph.graph import Graph
     from trtsmith.converter.rewrite.rewrite import onnxruntime_runs

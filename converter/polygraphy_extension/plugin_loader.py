@@ -23,7 +23,7 @@ _RTX = "libtensorrt_rtx.so"
 
 @dataclass(eq=False, repr=False)
 class LoadTrtsmithPlugins(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
-    """Gives back a model as it is, and first loads into TensorRT's registry the plugin libraries that its nodes need.
+    """Passes on a model, after loading the plugin libraries of its nodes into TensorRT's registry.
 
     They are ours, and those beside the definitions of operators from outside.
 
@@ -49,7 +49,7 @@ class LoadTrtsmithPlugins(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
 
 
 def _load(names: set[str]) -> None:
-    """The libraries of these operators, but for those whose plugins the registry has."""
+    """Loads the libraries of these operators, except those whose plugins are registered."""
     from polygraphy.backend.trt import get_trt_logger
 
     from trtsmith.converter.engine.builder.flavour import load_flavour
@@ -80,7 +80,7 @@ def _load(names: set[str]) -> None:
 
 
 def _check_rtx_name() -> None:
-    """UsageError where the parser would end this process: it opens the library by a name that the wheel has not."""
+    """Raises UsageError if the parser would end this process, as it opens the library by a name that the wheel lacks."""
     try:
         ctypes.CDLL(_RTX)
     except OSError as error:

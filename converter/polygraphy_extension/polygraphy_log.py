@@ -27,7 +27,7 @@ _FLAGS = (
 
 @contextmanager
 def problems_logged() -> Iterator[None]:
-    """In the block, a TrtsmithError is logged, and becomes the PolygraphyException with which its tools end: exit code 1."""
+    """Inside the block, logs a TrtsmithError and raises a PolygraphyException, with which its tools exit with code 1."""
     try:
         yield
     except TrtsmithError as error:
@@ -38,7 +38,7 @@ def problems_logged() -> Iterator[None]:
 
 @contextmanager
 def known(ops: Sequence[str] | None, packages: bool | None) -> Iterator[None]:
-    """In the block, operators from outside are in force. TrtsmithError for what is wrong with them.
+    """Activates operators from outside inside the block. Raises TrtsmithError if they are wrong.
 
     ops: FILE.py, FOLDER or MODULE each. packages: whether those of installed packages count; None: yes.
     """
@@ -49,14 +49,14 @@ def known(ops: Sequence[str] | None, packages: bool | None) -> Iterator[None]:
 
 
 def with_polygraphys_flags(text: str) -> str:
-    """A message in which flags are those that the user can type here."""
+    """The message with Polygraphy's names of the flags."""
     for flag, there in _FLAGS:
         text = flag.sub(there, text)
     return text
 
 
 def progress(text: str) -> None:
-    """What is being done; names in it come from files."""
+    """Logs a step; its names come from files."""
     G_LOGGER.info(printable(text))
 
 

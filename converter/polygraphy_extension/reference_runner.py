@@ -1,4 +1,4 @@
-"""Runs the reference graph in Polygraphy: the original model in onnxruntime, custom operators expanded."""
+"""Runs the reference graph in Polygraphy: the original model in onnxruntime, with custom operators expanded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trtsmith.converter.polygraphy_extension.whole_models import (
 
 
 class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy has no types
-    """Runs what `trtsmith convert` and `trtsmith verify` compare with: nothing of the model is rewritten for TensorRT.
+    """Runs the reference of `trtsmith convert` and `trtsmith verify`: the model without rewrites for TensorRT.
 
     Custom operators that onnxruntime has not are made of standard ones, by their definitions.
     """
@@ -68,7 +68,7 @@ class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy h
 
     @util.check_called_by("infer")  # type: ignore[untyped-decorator]
     def infer_impl(self, feed_dict: Mapping[str, Any]) -> Any:
-        """Outputs by name; PyTorch's tensors if the inputs are such."""
+        """Outputs by name; PyTorch tensors if the inputs are."""
         from trtsmith.converter.model.ort import run_session
 
         feeds = to_types(feed_dict, self.inputs) | self.frozen

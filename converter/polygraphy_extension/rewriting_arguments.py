@@ -33,7 +33,7 @@ PLUGINS = "trtsmith.converter.polygraphy_extension.plugin_loader"
 
 class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has no types
     """
-    TensorRT Graphs: stands in for OnnxLoadArgs, for groups that make runners of what it loads.
+    TensorRT Graphs: replaces OnnxLoadArgs for groups that make runners of the loaded model.
 
     Depends on:
 
@@ -55,13 +55,13 @@ class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has 
         self._for_onnxruntime = for_onnxruntime
 
     def must_use_onnx_loader(self, disable_custom_outputs: Any = None) -> bool:
-        """Nobody gets the file itself."""
+        """Always true, as no group may read the original file."""
         return True
 
     def add_to_script_impl(
         self, script: Any, disable_custom_outputs: Any = None, serialize_model: Any = None
     ) -> Any:
-        """As its base, with the rewriting before the model is saved (--save-onnx)."""
+        """The base's model, rewritten before it is saved (--save-onnx)."""
         saving = self.arg_groups[OnnxSaveArgs]
         with nothing_saved(saving):
             if len(script.runners) < self._first:
@@ -95,7 +95,7 @@ class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has 
 
 @contextmanager
 def nothing_saved(saving: Any) -> Iterator[None]:
-    """In the block, models are loaded as if there were no --save-onnx. saving: the group of that option."""
+    """Loads models without --save-onnx inside the block. saving: the group of that option."""
     path, saving.path = saving.path, None
     try:
         yield
@@ -104,7 +104,7 @@ def nothing_saved(saving: Any) -> Iterator[None]:
 
 
 def give_rewritten(user: Any, first: int, settings: dict[str, Any], *, for_onnxruntime: bool) -> None:
-    """Let only the group `user` take its ONNX model from a RewrittenModelArgs."""
+    """Makes only the group `user` take its ONNX model from a RewrittenModelArgs."""
     groups = copy.copy(user.arg_groups)
     groups[OnnxLoadArgs] = RewrittenModelArgs(
         groups[OnnxLoadArgs], first, settings, for_onnxruntime=for_onnxruntime
@@ -118,7 +118,7 @@ _TENSORRT, _ONNXRUNTIME = "trt", "onnxrt"  # Polygraphy's options of runners tha
 
 class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
     """
-    trtsmith: what trtsmith's loader and runners have in common.
+    trtsmith: options that trtsmith's loader and runners share.
 
     Depends on:
 
@@ -185,7 +185,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
         }
 
     def model(self, script: Any, user: str) -> Any:
-        """The ONNX model as it is, in a script: its path, or Polygraphy's loader where it has something to do.
+        """The original ONNX model in a script: its path, or Polygraphy's loader if that changes the model.
 
         user: the option that wants it, for the message where there is none.
         """
@@ -213,7 +213,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
 
 
 class _After(argparse.Action):
-    """Notes how many runners stand before it on the command line."""
+    """Notes how many runners precede the option on the command line."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, len(getattr(namespace, "runners", None) or ()))

@@ -94,7 +94,7 @@ class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]
         script.add_runner(runner)
 
     def _ready_engine(self) -> str | None:
-        """The engine that is there already, if one is named; "model.plan" may be the model itself."""
+        """The existing engine, if one is named; "model.plan" may be the model itself."""
         given = self.arg_groups[ModelArgs]
         ready: str | None = self.engine or (given.path if given.model_type == "engine" else None)
         if ready and self.save:

@@ -25,7 +25,7 @@ Inputs = Mapping[str, tuple[str, Sequence[int | None]]]
 
 
 def metadata_of(inputs: Inputs) -> Any:
-    """What Polygraphy is told of inputs."""
+    """The inputs as Polygraphy's TensorMetadata."""
     metadata = TensorMetadata()
     for name, (dtype, shape) in inputs.items():
         metadata.add(name, dtype=_known(dtype), shape=list(shape))
@@ -33,7 +33,7 @@ def metadata_of(inputs: Inputs) -> Any:
 
 
 def to_types(feed_dict: Mapping[str, Any], inputs: Inputs) -> dict[str, Any]:
-    """Arrays of ours from Polygraphy's, in the types of the inputs."""
+    """numpy arrays from Polygraphy's, in the inputs' types."""
     import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
     import numpy as np
 
@@ -44,7 +44,7 @@ def to_types(feed_dict: Mapping[str, Any], inputs: Inputs) -> dict[str, Any]:
 
 
 def to_polygraphy(outputs: Mapping[str, Any], feed_dict: Mapping[str, Any]) -> Any:
-    """Arrays for Polygraphy from ours; as PyTorch's tensors, if the inputs were such."""
+    """Arrays for Polygraphy from numpy; PyTorch tensors if the inputs were."""
     from collections import OrderedDict
 
     from trtsmith.converter.verify.polygraphy_files import plain_arrays
@@ -71,7 +71,7 @@ _IN_MEMORY = "the model that Polygraphy loaded"
 
 @contextmanager
 def model_file(model: Any) -> Iterator[Path]:
-    """The file of a model, which is there for the length of the block.
+    """Yields the file of a model; one in memory is written to a file for the length of the block.
 
     model: a path, a ModelProto, or a loader of Polygraphy's that gives one of these.
     """
