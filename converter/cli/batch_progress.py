@@ -1,4 +1,4 @@
-"""Shows the progress of a batch: a line for each finished task, and on a terminal one for each running task."""
+"""Shows the progress of a batch: a line for each finished task, and on a terminal a live line for each running task."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _MOST_RUNNING = 12
 
 
 class BatchProgress(ProgressLines):
-    """A BatchListener that prints lines; with a quiet console, problems only. Problems of tasks that were kept are not told
-    again: they are in the pages."""
+    """A BatchListener that prints lines, or only problems on a quiet console. Problems of cached tasks are in the pages and
+    not repeated.
+    """
 
     def __init__(self, console: Console) -> None:
         super().__init__(console.say)
@@ -51,13 +52,13 @@ class BatchProgress(ProgressLines):
             self._console.problems(problems_of(record))
 
     def warn(self, text: str) -> None:
-        """A warning, in four parts."""
+        """Prints a warning in four parts."""
         self._console.block(f"warning: {text}")
 
 
 @dataclass
 class _LiveTask:
-    """A task that runs."""
+    """A running task."""
 
     since: float
     step: str = ""
@@ -66,7 +67,7 @@ class _LiveTask:
 
 
 class LiveBatch(BatchProgress):
-    """The same, above lines that are written anew: one for each task that runs, and totals with the time that is left."""
+    """The same, above live lines: one for each running task, and totals with the remaining time."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console)
@@ -80,7 +81,7 @@ class LiveBatch(BatchProgress):
 
     @contextmanager
     def shown(self) -> Iterator[LiveBatch]:
-        """The lines are there until the block ends."""
+        """Shows the live lines until the block ends."""
         self._live = live_on_stderr(self._picture, _PER_SECOND)
         self._live.start()
         try:
@@ -114,7 +115,7 @@ class LiveBatch(BatchProgress):
 
     @contextmanager
     def _above(self) -> Iterator[None]:
-        """In the block the lines are away, so that others can be printed."""
+        """Hides the live lines inside the block, so that other lines can be printed."""
         live = self._live
         if live is not None:
             live.stop()
@@ -125,7 +126,7 @@ class LiveBatch(BatchProgress):
                 live.start()
 
     def lines(self, columns: int = 80) -> list[str]:
-        """What is shown now. columns: of the terminal; longer lines are cut at their end."""
+        """The current live lines. columns: of the terminal; longer lines are cut."""
         with self._lock:
             now = self._clock()
             tasks = sorted(self._running.items(), key=lambda item: item[1].since)
@@ -141,7 +142,7 @@ class LiveBatch(BatchProgress):
             return [*shown, ", ".join([*parts, *([f"about {seconds_text(left)} left"] if left else [])])]
 
     def _left_s(self, now: float) -> float | None:
-        """By the tasks that were run: as many as now, and as long each. None before the first has ended."""
+        """The remaining time, if tasks go on at the rate so far. None before the first task has ended."""
         if not self._done or self._begun is None:
             return None
         return (now - self._begun) / self._done * (self._total - self._ended)
@@ -153,7 +154,7 @@ class LiveBatch(BatchProgress):
 
 
 def _running_line(name: str, task: _LiveTask, now: float, columns: int) -> str:
-    """The name has half of the line, so that what is done with it is seen; its end says which variant it is."""
+    """A task's line. Its name gets half of the width and keeps its end, which names the variant."""
     share = "" if task.share is None else f" {task.share:.0%}"
     name, most = one_line(name), max(columns // 2, 12)
     if len(name) > most:
@@ -163,7 +164,7 @@ def _running_line(name: str, task: _LiveTask, now: float, columns: int) -> str:
 
 @contextmanager
 def batch_progress(console: Console) -> Iterator[BatchProgress]:
-    """What shows a batch on this console: live lines where stderr is a terminal and progress is wanted."""
+    """The progress display of a batch on this console: live lines if stderr is a terminal and progress is wanted."""
     if console.quiet or not is_terminal(sys.stderr):
         yield BatchProgress(console)
         return

@@ -53,7 +53,7 @@ _spent = False  # this process has loaded what the next task must not find
 
 
 class EventSteps(Steps):
-    """Tells what is being done as events: text for lines, stage and step for a line that is written anew, share."""
+    """Sends steps as events: text for lines, stage and step for live lines, and the share done."""
 
     def __init__(self, events: Events) -> None:
         self._events = events
@@ -88,7 +88,7 @@ class EventSteps(Steps):
 
 @dataclass(frozen=True, kw_only=True)
 class EventConsole(Console):
-    """What a command says becomes events; its results go where no one looks, and its warnings are kept."""
+    """Turns a command's output into events; drops its results and keeps its warnings."""
 
     events: Events
     warnings: list[str] = field(default_factory=list)
@@ -118,7 +118,7 @@ class EventConsole(Console):
 
 @dataclass
 class _CommandOutcome:
-    """What came of a command line."""
+    """The outcome of a command line."""
 
     exit_code: int
     problems: tuple[Problem, ...] = ()
@@ -126,7 +126,7 @@ class _CommandOutcome:
 
 
 def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """Do one task."""
+    """Runs one task."""
     del log_path
     global _spent
     asked = json.loads(request)
@@ -159,7 +159,7 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def _run(console: Console, words: Sequence[str]) -> _CommandOutcome:
-    """Run the command as `trtsmith` does, without its output."""
+    """Runs the command as `trtsmith` does, without its output."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -187,7 +187,7 @@ def _run_command(options: argparse.Namespace, console: Console) -> _CommandOutco
 
 
 def _death(error: TrtsmithError) -> dict[str, Any] | None:
-    """How a child process died, if the command failed for that. refused: whether the model is to blame."""
+    """The death of a child process, if it made the command fail. refused: whether the model is to blame."""
     for cause in _causes(error):
         if isinstance(cause, ChildDied):
             refused = isinstance(error, BuildRefused) and not cause.timed_out
@@ -203,7 +203,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _read(path: Path) -> Any:
-    """A report, which is taken away; None where the command got not so far."""
+    """Reads a report and removes its file; None if the command ended before it wrote one."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -213,7 +213,7 @@ def _read(path: Path) -> Any:
 
 
 def _forget_folder(page: Path, folder: Path) -> None:
-    """The folder is not where the page's files stay: paths in it are relative."""
+    """Makes paths in the page relative, as its files move out of the folder."""
     with contextlib.suppress(FileNotFoundError):
         text = page.read_text(encoding="utf-8")
         for form in dict.fromkeys((f"{folder}/", json.dumps(f"{folder}/")[1:-1])):

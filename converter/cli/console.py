@@ -21,7 +21,7 @@ __all__ = ["Console", "on_terminal", "one_line", "printable", "table"]
 
 @dataclass(frozen=True)
 class Console:
-    """The terminal.
+    """The terminal of a command.
 
     quiet:   problems only; verbose: details too.
     color:   one of trtsmith.converter.cli.terminal.colors.MODES.
@@ -35,11 +35,11 @@ class Console:
 
     @property
     def progress(self) -> Progress:
-        """Hears what is being done: the live line, or else each step as a line on stderr, at once."""
+        """The receiver of progress: the live line, or else a line on stderr for each step."""
         return self.note if self.live is None else self.live
 
     def result(self, text: str, states: Sequence[str] = ()) -> None:
-        """A result, on stdout. states: words with which lines begin that say how something is."""
+        """Prints a result on stdout. states: words at the beginning of lines that name a state."""
         # May be ASCII, and refuse what names hold; stderr never does.
         encoding = sys.stdout.encoding or "utf-8"
         text = printable(text).encode(encoding, "backslashreplace").decode(encoding)
@@ -47,32 +47,32 @@ class Console:
         print(colors.result(text, states) if colors.is_colored(sys.stdout, self.color) else text)
 
     def json(self, document: Any) -> None:
-        """A result as JSON, on stdout."""
+        """Prints a result as JSON on stdout."""
         self._over()
         print(json.dumps(document, indent=1))
 
     def note(self, text: str) -> None:
-        """What was done, on stderr, at once: one line, whatever a name in it holds."""
+        """Prints a note on stderr at once, as one line even if a name contains line breaks."""
         if not self.quiet:
             self._print(f"  {self._said(one_line(text))}")
 
     def detail(self, text: str) -> None:
-        """What only --verbose shows."""
+        """Prints a detail, with --verbose only."""
         if self.verbose:
             self._print(f"  {printable(text)}")
 
     def say(self, text: str) -> None:
-        """A note that even --quiet shows: one line, too."""
+        """Prints a note on one line, even with --quiet."""
         self._print(self._said(one_line(text)))
 
     def block(self, text: str) -> None:
-        """Several lines, such as a Problem or what a compiler said; even --quiet shows them."""
+        """Prints several lines, such as a Problem or a compiler's output, even with --quiet."""
         first, *further = text.split("\n")
         lines = [line if line.startswith("  ") else f"    {line}" for line in further]
         self._print(self._said("\n".join([first, *lines])))
 
     def problems(self, problems: Iterable[Problem]) -> None:
-        """Print problems in four parts; one that many nodes share is printed once."""
+        """Prints problems in four parts; one shared by many nodes is printed once."""
         for problem in grouped(problems):
             self.block(f"error: {problem}")
 
@@ -88,14 +88,14 @@ class Console:
         return nullcontext() if self.live is None else self.live.paused()
 
     def _over(self) -> None:
-        """Clear the progress line: a result follows."""
+        """Clears the progress line before a result."""
         if self.live is not None:
             self.live.clear()
 
 
 @contextmanager
 def on_terminal(console: Console) -> Iterator[Console]:
-    """The console with a live line, until the block ends, if stderr is a terminal and progress is wanted."""
+    """The console, with a live line inside the block if stderr is a terminal and progress is wanted."""
     if console.quiet or not colors.is_terminal(sys.stderr):
         yield console
         return

@@ -15,7 +15,9 @@ Source = Path | TorchFile | TorchFactory
 
 
 def named_after(source: Source, ending: str) -> Path:
-    """model.plan for folder/model.onnx and the ending ".plan"; build.plan for package.module:build and net.py:build."""
+    """The default output: model.plan for folder/model.onnx and ".plan"; build.plan for package.module:build and
+    net.py:build.
+    """
     if isinstance(source, TorchFactory):
         return Path(source.function.rpartition(".")[2] + ending)
     name = (source if isinstance(source, Path) else source.path).name
@@ -26,14 +28,14 @@ def named_after(source: Source, ending: str) -> Path:
 
 
 class DefaultEngine:
-    """The engine's file where -o names none."""
+    """The default engine file, without -o."""
 
     def __init__(self, source: Source) -> None:
         self.path = named_after(source, ".plan")
         self._before = self._there()
 
     def replaced(self) -> str:
-        """After the conversion: a warning if an engine of another model was there, or of an earlier one; or ""."""
+        """A warning, after the conversion, if the file held an engine of another or earlier model; else ""."""
         after = self._there() if self._before is not None else None
         if self._before is None or after is None or self._before.fingerprint == after.fingerprint:
             return ""

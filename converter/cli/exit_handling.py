@@ -30,7 +30,8 @@ _BAD_PATH = frozenset(
 
 @contextmanager
 def signals_unwind() -> Iterator[None]:
-    """In the block, SIGTERM and SIGHUP raise SystemExit with 128 + their number, as Ctrl-C raises KeyboardInterrupt.
+    """Makes SIGTERM and SIGHUP raise SystemExit with 128 + their number inside the block, as Ctrl-C raises
+    KeyboardInterrupt.
 
     So children are ended and temporary files removed. A signal that is ignored stays so: nohup ignores SIGHUP, and a
     script's `&` SIGINT, for which Python then raises no KeyboardInterrupt; SIGTERM ends such a command. While C++ of
@@ -50,8 +51,7 @@ def signals_unwind() -> Iterator[None]:
 
 
 def raise_signal(error: Exception) -> None:
-    """Raise what a signal raised, where it is the cause of an ImportError: a library in C that is being imported makes one
-    of whatever happens meanwhile."""
+    """Raises the exception of a signal that an import turned into an ImportError, as C libraries do."""
     cause: BaseException | None = error if isinstance(error, ImportError) else None
     while cause is not None:
         if isinstance(cause, (KeyboardInterrupt, SystemExit)):
@@ -67,7 +67,7 @@ def _unwind(number: int, frame: FrameType | None) -> None:
 
 
 def hold_standard_streams() -> None:
-    """Give stdin, stdout and stderr that are closed to /dev/null.
+    """Opens /dev/null for closed stdin, stdout and stderr.
 
     Else the next file that is opened gets the number of one, and what libraries print lands in it.
     """
@@ -82,7 +82,7 @@ def hold_standard_streams() -> None:
 
 
 def memory_problem(error: BaseException | None = None) -> Problem | None:
-    """What to say of an error for want of memory; None for others. Without one: of so little that nothing can be imported.
+    """The problem for an error from lack of memory; None for others. Without an error: for a limit too low for any import.
 
     numpy's OpenBLAS waits for ever for memory that it does not get: in 150 MB it did.
     """
@@ -101,7 +101,7 @@ def memory_problem(error: BaseException | None = None) -> Problem | None:
 
 
 def file_problem(error: OSError) -> Problem | None:
-    """The problem for an unexpected file error; None for an error that is not about a file."""
+    """The problem for an unexpected file error; None for other errors."""
     named = isinstance(error.filename, (str, bytes))
     if error.errno in _NO_ROOM:
         fix = "free some space, or name another folder; TMPDIR is the one for temporary files"

@@ -1,4 +1,4 @@
-"""Runs the command `trtsmith`: arguments in, exit code out. Every command is a module of trtsmith.converter.cli.commands."""
+"""Runs the command `trtsmith`: arguments in, exit code out. Each command is a module of trtsmith.converter.cli.commands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXIT_CODES = (
 
 
 class _Version(argparse.Action):
-    """argparse's own wants the version before anybody asks for it."""
+    """Reads the version only when asked, which argparse's own action does not."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         print(f"trtsmith {toolkit_version()}")
@@ -45,7 +45,7 @@ class _Version(argparse.Action):
 
 
 def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser of the command line `words`; None: of all commands.
+    """The parser for the command line `words`; None: for all commands.
 
     It imports the module of the command that the line names, and knows no more of the others than what --help shows:
     `plugin` works where libraries are missing that conversion needs, and --version imports none.
@@ -75,7 +75,7 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command. TrtsmithErrors become messages on stderr and their exit code."""
+    """Runs a command. TrtsmithErrors become messages on stderr and their exit code."""
     hold_standard_streams()
     if argv is None:  # a process of its own
         gc.disable()  # imports make many objects that live to the end: looking at them is a sixth of the time of a check
@@ -133,7 +133,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def operators_of(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """Register the user's operators for a command that has --ops and does not register them itself (`operators=False`)."""
+    """Registers the user's operators for a command with --ops, unless it does that itself (`operators=False`)."""
     if not hasattr(options, "ops") or not getattr(options, "operators", True):
         return contextlib.nullcontext()
     from trtsmith.converter.operators.loading import (
@@ -144,13 +144,13 @@ def operators_of(options: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def problem_of(error: Exception) -> tuple[Problem, int]:
-    """What is said of an exception that no command foresaw, and the exit code that goes with it."""
+    """The problem and the exit code for an unexpected exception."""
     known = file_problem(error) if isinstance(error, OSError) else memory_problem(error)
     return (known, EXIT_USAGE) if known else (_internal(error), EXIT_FAILED)
 
 
 def _internal(error: Exception) -> Problem:
-    """The message for an unexpected exception."""
+    """The problem for an exception that is a bug."""
     import traceback
 
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -163,6 +163,6 @@ def _internal(error: Exception) -> Problem:
 
 
 def _drop_stdout() -> None:
-    """What Python writes to stdout from here on, at exit too, goes nowhere."""
+    """Discards everything that Python writes to stdout from here on, even at exit."""
     with contextlib.suppress(OSError, ValueError):  # not a file: nothing to protect
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

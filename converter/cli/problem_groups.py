@@ -1,4 +1,4 @@
-"""Groups problems of one kind: a hundred nodes with an unknown operator become one message."""
+"""Groups problems of one kind, so that a hundred nodes with an unknown operator give one message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r", number \d+(?=, |$)")
 
 @dataclass(frozen=True)
 class _NamedPart:
-    """What a problem is about, if `where` begins with it. kind: node, input or output."""
+    """The subject at the beginning of `where`. kind: node, input or output."""
 
     kind: str
     written: str
@@ -27,7 +27,7 @@ class _NamedPart:
 
 
 def grouped(problems: Iterable[Problem]) -> list[Problem]:
-    """One problem for those that differ in the name alone that `where` begins with, in the order of the first of each.
+    """Merges problems that differ only in the name at the beginning of `where`, in order of first occurrence.
 
     What is expected and the fix have to be the same, too. A fix for a node may name it: it then says how it is done for the
     first. Of inputs and outputs each has a fix of its own, which is to be copied.

@@ -1,4 +1,4 @@
-"""trtsmith batch ZOO -o DIR; trtsmith batch --init FOLDER -o ZOO; trtsmith batch diff OLD NEW"""
+"""trtsmith batch: converts all models of a zoo, writes a zoo for a folder of models, or compares two results."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _diff(options: argparse.Namespace, console: Console, old: Path, new: Path) -
 def _check_words(
     options: argparse.Namespace, words: Sequence[str], count: int, form: str, foreign: Sequence[str]
 ) -> None:
-    """UsageError for another number of words, and for options that belong to another form of the command."""
+    """Raises UsageError for a wrong number of words, and for options of another form of the command."""
     fix = "trtsmith batch --help"
     if len(words) != count:
         given = f"{len(words)} given: {' '.join(words)}" if words else "nothing given"

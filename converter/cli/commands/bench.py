@@ -1,4 +1,4 @@
-"""trtsmith bench ENGINE|MODEL"""
+"""trtsmith bench: times an engine, or a model whose engine it builds."""
 
 from __future__ import annotations
 

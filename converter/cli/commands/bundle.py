@@ -1,4 +1,4 @@
-"""trtsmith bundle ENGINE --for triton -o DIR"""
+"""trtsmith bundle: writes the files with which Triton, DeepStream or onnxruntime run an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith cache list|prune"""
+"""trtsmith cache: lists or prunes the cache of batch conversions."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _document(folder: Path, contents: Contents) -> dict[str, Any]:
 
 
 def _folder(given: Path | None) -> Path:
-    """The cache that is meant. UsageError for one that was named and is not there; a default may not be there yet."""
+    """The folder of the cache. Raises UsageError if it was named but does not exist; the default may be missing."""
     where, fix = f"--cache {given}", "correct the path, or remove the flag for the default"
     folder = given
     if folder is None:

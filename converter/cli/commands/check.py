@@ -1,4 +1,4 @@
-"""trtsmith check MODEL: shows how every node reaches TensorRT, and every problem."""
+"""trtsmith check: shows how every node of a model reaches TensorRT, and every problem."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def show(
     options: argparse.Namespace, console: Console, asked: ConvertOptions, *, build: bool, as_json: bool
 ) -> int:
-    """Exit code 0 when the model is convertible as far as was looked, else 1. options: of `check`, or of `convert`."""
+    """Shows the analysis. Exit code 0 if the model is convertible as far as checked, else 1. options: of `check` or
+    `convert`.
+    """
     report = options.report
     given = (asked.model, *asked.plugins, asked.inputs, asked.refusals.file)
     check_report(report, given, force=options.force)
@@ -109,7 +111,7 @@ def _outcome(analysis: Analysis) -> str:
 
 
 def note_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
-    """What rules say of nodes: a line for each note, or with every_node for each note of each node."""
+    """Notes of rules: a line for each note, or with every_node for each note of each node."""
     nodes = by_sentence((record.node, note) for record in rewritten.rewrites for note in record.notes)
     if every_node:
         return [f"note: {name}: {note}" for note, names in nodes.items() for name in names]
@@ -117,7 +119,7 @@ def note_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
 
 
 def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
-    """The summary of the precision pass, and with every_node what stays in float32; nothing if none was asked for."""
+    """The summary of the precision pass, and with every_node the nodes left in float32; empty without a precision."""
     report = rewritten.precision
     if report is None:
         return []

@@ -1,4 +1,4 @@
-"""trtsmith completion SHELL: a script with which a shell completes commands, flags, choices and files."""
+"""trtsmith completion: prints a script with which a shell completes commands, flags, choices and files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """The actions of the command and of all subcommands."""
+    """The actions of the command and all its subcommands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for child in action.choices.values():

@@ -1,4 +1,4 @@
-"""trtsmith convert MODEL -o ENGINE"""
+"""trtsmith convert: converts a model into an engine."""
 
 from __future__ import annotations
 

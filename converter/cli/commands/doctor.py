@@ -1,4 +1,4 @@
-"""trtsmith doctor: versions, GPU, libraries, what is missing and how to get it."""
+"""trtsmith doctor: shows versions, GPU and libraries, and how to get what is missing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _OPTIONAL = {
 
 @dataclass(frozen=True)
 class DoctorLine:
-    """One line: state is "ok", "missing" (nothing works without it) or "absent" (something optional is not there)."""
+    """One line: state is "ok", "missing" (nothing works without it) or "absent" (it is optional)."""
 
     what: str
     state: str
@@ -73,7 +73,7 @@ STATES = ("ok", "absent", "missing")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    """Exit code 2 when something is missing without which no model can be converted."""
+    """Shows the lines. Exit code 2 if something is missing that every conversion needs."""
     found = [*examine(), *examine_packages(options.ops, installed=options.plugins_from_packages)]
     if options.json:
         console.json([asdict(finding) for finding in found])
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def examine() -> list[DoctorLine]:
-    """Everything that matters, without importing TensorRT."""
+    """Examines everything that matters, without importing TensorRT."""
     found = [
         DoctorLine("trtsmith", "ok", toolkit_version()),
         DoctorLine("python", "ok", f"{platform.python_version()} on {platform.machine()}"),
@@ -114,7 +114,7 @@ def examine() -> list[DoctorLine]:
 
 
 def examine_packages(specs: Sequence[str], *, installed: bool) -> list[DoctorLine]:
-    """The packages of operators from outside, which are imported for it, with their libraries."""
+    """Imports the packages of operators from outside, and examines their libraries."""
     try:
         from trtsmith.converter.operators.loading import operators_in_force
         from trtsmith.importers.registry import packages_in_force
@@ -128,7 +128,7 @@ def examine_packages(specs: Sequence[str], *, installed: bool) -> list[DoctorLin
 
 
 def _package(package: OperatorPackage) -> DoctorLine:
-    """Whether each of its operators has a plugin that was compiled as it is defined."""
+    """Whether each operator of the package has a plugin compiled from its current definition."""
     from trtsmith.converter.operators.compiled import compiled_operators
 
     names = [op.name for op in package.operators]
@@ -141,7 +141,7 @@ def _package(package: OperatorPackage) -> DoctorLine:
 
 
 def _running(gpu: Gpu | None, flavours: Sequence[InstalledFlavour]) -> DoctorLine:
-    """Whether an engine can be run here, by what is installed; none is tried."""
+    """Whether an engine can run here, judging by what is installed."""
     packages = missing_packages()
     lacking = [
         what

@@ -1,4 +1,4 @@
-"""trtsmith locate MODEL [ENGINE]: finds the node that makes an engine's results differ from onnxruntime's."""
+"""trtsmith locate: finds the node that makes an engine's results differ from onnxruntime's."""
 
 from __future__ import annotations
 

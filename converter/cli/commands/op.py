@@ -1,4 +1,4 @@
-"""trtsmith op new|build|test|example: writes, compiles and tests a package of the user's own operators."""
+"""trtsmith op: writes, compiles and tests a package of the user's own operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith op build: compile the operators of a package into its plugin library."""
+"""trtsmith op build: compiles the operators of a package into its plugin library."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _chosen(known: Mapping[str, T], name: str | None, flag: str) -> T:
-    """The one of that name, or the first."""
+    """The entry with this name, or the first without a name."""
     name = next(iter(known)) if name is None else name
     if name not in known:
         near = nearest(name, known)

@@ -100,7 +100,7 @@ _BESIDE = {"--node": "--from-model", "--example": "--from-torch", "--from-triton
 
 
 def _domain(options: argparse.Namespace) -> str:
-    """--domain, which a node has itself. UsageError where options do not go together."""
+    """The value of --domain, or the default with --from-model. Raises UsageError for options that exclude each other."""
     alone = {
         "--node": options.node and not options.from_model,
         "--example": options.example and not (options.from_torch or options.from_triton),
@@ -144,7 +144,7 @@ def _draft(options: argparse.Namespace, names: Names) -> Draft | None:
 
 
 def examples(texts: Sequence[str]) -> dict[str, str]:
-    """The texts of --example, by name. UsageError for one that is not NAME=VALUE."""
+    """The texts of --example, by name. Raises UsageError for any other form than NAME=VALUE."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -78,7 +78,7 @@ def _stock(options: argparse.Namespace, console: Console) -> int:
 
 
 def _ours(plugin: StockPlugin) -> str:
-    """Our operator that takes the place of such nodes, or that standard operators do; "" for neither."""
+    """Our operator for nodes of the plugin, or "standard operators"; "" if there is neither."""
     name = plugin.creator.name
     found = sorted({op.name for op, _ in find_aliases(PROVIDER_DOMAIN, name)})
     if found or name not in stock_op_types():

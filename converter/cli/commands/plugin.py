@@ -1,4 +1,4 @@
-"""trtsmith plugin list|inspect|test|bench|replay|migrate|path: inspects, tests and migrates TensorRT plugin libraries."""
+"""trtsmith plugin: inspects, tests, times and migrates TensorRT plugin libraries."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test(options: argparse.Namespace, console: Console) -> int:
 
 
 def _cases(options: argparse.Namespace) -> ModelCases:
-    """The cases of --model; without one there is nothing that the other flags could be about."""
+    """The cases of --model. Raises UsageError for flags that need a model."""
     if options.model is not None:
         from trtsmith.converter.base.options.shapes import parse_shapes
         from trtsmith.converter.convert.plugin_cases import cases_from_model  # needs onnxruntime

@@ -95,7 +95,7 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
 
 
 def require_gpu() -> None:
-    """UsageError without PyTorch, or where its CUDA finds no GPU."""
+    """Raises UsageError without PyTorch, or without a GPU for its CUDA."""
     if importlib.util.find_spec("torch") is None:
         what, fix = "PyTorch is not installed", "pip install torch, a build with CUDA"
     else:

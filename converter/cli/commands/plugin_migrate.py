@@ -1,4 +1,4 @@
-"""trtsmith plugin migrate: writes a V3 package of a library's V2 plugins."""
+"""trtsmith plugin migrate: writes a package of V3 plugins for a library's V2 plugins."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _migrate(options: argparse.Namespace, console: Console) -> int:
 
 
 def _library(path: Path) -> Path:
-    """The shared library, or the only one of a folder. UsageError where there is not one."""
+    """The shared library, or the only one in a folder. Raises UsageError for none or several."""
     if not path.is_dir():
         return path
     found = sorted(path.rglob("*.so"))
@@ -125,7 +125,7 @@ def _library(path: Path) -> Path:
 
 
 def _cases(options: argparse.Namespace, library: Path) -> dict[str, list[ContractCase]]:
-    """The cases of every plugin that is asked for. UsageError, with all that is missing, where one has none."""
+    """The cases of every requested plugin. Raises UsageError, with all that is missing, if one has none."""
     from trtsmith.converter.scaffold.from_plugin import creator_of
 
     creators = list_creators(library)["creators"]
@@ -180,7 +180,7 @@ def _of_model(options: argparse.Namespace, library: Path) -> tuple[ContractCase,
 def _with_examples(
     plugin: str, creator: Mapping[str, Any], cases: list[ContractCase], given: Mapping[str, str]
 ) -> list[ContractCase]:
-    """The case of the examples; with fields alone, the other cases with these values."""
+    """The case that the examples give; if they give only fields, the other cases with these values."""
     types = {field["name"]: field["type"] for field in creator["fields"]}
     fields = {name: _field(name, types[name], text) for name, text in given.items() if name in types}
     inputs = tuple(_tensor(name, text) for name, text in given.items() if name not in types)

@@ -1,4 +1,4 @@
-"""trtsmith refit ENGINE --onnx MODEL"""
+"""trtsmith refit: gives an engine the weights of another model of the same structure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith rewrite IN -o OUT: the graph that TensorRT gets; or one for onnxruntime, plain or with its TensorRT provider."""
+"""trtsmith rewrite: writes TensorRT's graph, or one for onnxruntime, plain or with its TensorRT provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith run ENGINE: runs an engine on arrays from a file, in a child process."""
+"""trtsmith run: runs an engine on arrays from a file, in a child process."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def render_info(info: EngineInfo) -> str:
-    """An engine's inputs, outputs and profiles for people."""
+    """Text on an engine's inputs, outputs and profiles."""
     lines = [
         f"loaded by {info.flavour} {info.version} on {info.gpu} (compute capability {info.compute_capability})",
         f"memory of an execution context: {info.device_memory / 2**20:.1f} MiB",
@@ -87,7 +87,7 @@ def render_info(info: EngineInfo) -> str:
 
 
 def render_description(engine: EngineDescription) -> str:
-    """The same by the manifest, where there is no GPU to load the engine on."""
+    """The same from the manifest, without a GPU to load the engine."""
     made = engine.made
     built = f"built by {made.flavour} {made.version} for {', '.join(made.targets)}, says the manifest"
     head = f"{built}; there is no NVIDIA GPU here to load it on"
@@ -99,7 +99,7 @@ def render_description(engine: EngineDescription) -> str:
 def _tensors(
     inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], profiles: int, io_types: Sequence[IoType]
 ) -> list[str]:
-    """A table of inputs and outputs, and a line for each profile. io_types: those that the model has in another type."""
+    """A table of inputs and outputs, and a line for each profile. io_types: those with another type in the model."""
     rows: list[tuple[str, ...]] = [("", "name", "type and shape", "")]
     before = {io.name: f"{io.before} in the model" for io in io_types}
     for spec in (*inputs, *outputs):
@@ -124,7 +124,7 @@ def _sizes(spec: TensorSpec, index: int) -> str:
 
 
 def render_outputs(outputs: Mapping[str, np.ndarray]) -> str:
-    """What came out: types, shapes and ranges, and how to read types that .npz has no name for."""
+    """Types, shapes and ranges of the outputs, and how to read types that .npz does not name."""
     rows: list[tuple[str, ...]] = [("output", "type", "shape", "smallest", "largest", "")]
     nameless = []
     for name, array in outputs.items():

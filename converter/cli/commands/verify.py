@@ -1,4 +1,4 @@
-"""trtsmith verify MODEL ENGINE: compares the engine's outputs, on this machine's GPU, with onnxruntime's."""
+"""trtsmith verify: compares an engine's outputs on this machine's GPU with onnxruntime's."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _located(
     console: Console,
     ready_for: Callable[[PreparedSearch], None],
 ) -> Located | None:
-    """The wrong node, for the first set of inputs whose outputs are wrong; None if it was not asked for.
+    """The faulty node, for the first inputs with wrong outputs; None without a search.
 
     Where it was not asked for, what keeps it from being found is a note: the verdict stands.
     """

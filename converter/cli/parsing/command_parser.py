@@ -1,4 +1,4 @@
-"""Parses a command's arguments; errors have four parts and suggest the flag that was probably meant."""
+"""Parses a command's arguments; its errors have four parts and suggest the closest flag."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trtsmith.importers.problem import Problem
 
 
 def color_of(words: Sequence[str]) -> str:
-    """What --color says, of a command line that cannot be parsed, or has not been yet."""
+    """The value of --color on a command line that is not or cannot be parsed."""
     for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         name, _, value = word.partition("=")
         if name == "--color" and (value or following) in MODES:
@@ -77,7 +77,7 @@ _MODELS = (".onnx", ".pt2")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """argparse's, with our errors, and help that fits a screen: the common flags, if there are many."""
+    """An ArgumentParser with our errors, and with short help for commands with many flags."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "formatter_class": HelpText, "allow_abbrev": False})
@@ -95,7 +95,7 @@ class CommandParser(argparse.ArgumentParser):
         return len(flags) > _MANY
 
     def format_help(self, every: bool = False) -> str:
-        """The help; of a command with many flags, the common ones, unless `every` is asked for."""
+        """Help text; long commands show common flags only, unless `every`."""
         short = self.has_short_help() and not every
         help_text = self._get_formatter()
         help_text.add_usage(self._brief_usage(), [], [])
@@ -119,7 +119,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Report all unknown flags at once, before missing arguments."""
+        """Reports all unknown flags at once, before missing arguments."""
         self._words = sys.argv[1:] if args is None else list(args)
         words = self._own_words()
         unknown = [
@@ -137,7 +137,7 @@ class CommandParser(argparse.ArgumentParser):
         return known, more
 
     def _fix_of(self, stray: str) -> str:
-        """What to do about a word that is neither a flag nor an argument of the command."""
+        """The fix for a word that is neither a flag nor an argument of the command."""
         before = self._words[self._words.index(stray) - 1] if stray in self._words[1:] else ""
         flag = self._option_string_actions.get(before)
         if flag is not None and flag.nargs == 0:
@@ -159,7 +159,7 @@ class CommandParser(argparse.ArgumentParser):
             self.refuse([Problem(what, self._where(), f"one of {', '.join(choices)}", fix)])
 
     def check_first(self, flag: str, dest: str, value: Any) -> None:
-        """Refuses a second value of a flag that takes one."""
+        """Refuses a second value for a flag that takes one."""
         if dest in self.given:
             what = f"argument {flag}: {self.given[dest]!r} and {value!r} are given"
             self.refuse([Problem(what, self._where(), "one value", "leave one of them out")])
@@ -181,12 +181,12 @@ class CommandParser(argparse.ArgumentParser):
         return " ".join([self.prog, *given, *needed, *options])
 
     def refuse(self, problems: Sequence[Problem]) -> NoReturn:
-        """Ends the command with what is wrong with its command line."""
+        """Ends the command with the problems of its command line."""
         Console(color=color_of(self._words)).problems(problems)
         raise SystemExit(EXIT_USAGE)
 
     def _own_words(self) -> Sequence[str]:
-        """The words for this parser itself, in front of a subcommand if it has any."""
+        """The words before a subcommand, which are this parser's own."""
         words = self._words
         end = words.index("--") if "--" in words else len(words)
         if self._subparsers is not None:
@@ -194,7 +194,7 @@ class CommandParser(argparse.ArgumentParser):
         return words[:end]
 
     def _is_unknown_flag(self, word: str) -> bool:
-        """As argparse decides it: a word with a blank in it is a value."""
+        """Whether the word is an unknown flag; like argparse, takes a word with a blank for a value."""
         name = word.partition("=")[0]
         return (
             word.startswith("--")
@@ -204,7 +204,7 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def _unknown_flag(self, word: str, following: str) -> Problem:
-        """following: the next word, which may be the flag's value."""
+        """The problem of an unknown flag. following: the next word, which may be its value."""
         name, sign, value = word.partition("=")
         what = f"unknown flag {name}"
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]

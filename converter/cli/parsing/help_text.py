@@ -11,7 +11,7 @@ _CONTINUED = " \\"
 
 
 class HelpText(argparse.RawDescriptionHelpFormatter):
-    """argparse's, for descriptions with paragraphs and examples: an indented line is an example."""
+    """A help formatter for descriptions with paragraphs and examples, which are indented lines."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         import shutil  # here, as textwrap below: most commands show no help
@@ -26,7 +26,7 @@ class HelpText(argparse.RawDescriptionHelpFormatter):
 
 
 def filled(text: str, width: int, indent: str = "") -> str:
-    """The text in lines of at most `width` characters, as far as words allow."""
+    """Fills the text into lines of at most `width` characters, without breaking words."""
     import textwrap
 
     lines: list[str] = []
@@ -48,7 +48,7 @@ def _kind(line: str) -> str:
 
 
 def _broken(line: str, width: int) -> list[str]:
-    """A command as lines that a shell takes for one."""
+    """Breaks a command into lines that a shell joins again."""
     import textwrap
 
     if len(line) <= width:

@@ -1,4 +1,4 @@
-"""Lists flags of trtexec and Polygraphy, and their equivalents in trtsmith.
+"""Maps flags of trtexec and Polygraphy to trtsmith's.
 
 Sources: trtexec's own help (samples/common/sampleOptions.cpp of https://github.com/NVIDIA/TensorRT, and `trtexec --help` of
 TensorRT 10), and `polygraphy run --help` and `polygraphy convert --help` of Polygraphy 0.50. A test holds that every flag
@@ -18,7 +18,9 @@ BOTH = f"{TRTEXEC} and {POLYGRAPHY}"
 
 @dataclass(frozen=True)
 class OurWay:
-    """words: what to write, with VALUE for the flag's own value. commands: of ours, that take it; the usual one first."""
+    """trtsmith's equivalent of a flag. words: the flag, with VALUE for the value. commands: that take it, the usual one
+    first.
+    """
 
     words: str
     commands: tuple[str, ...]
@@ -55,7 +57,7 @@ _OURS = r"(?!)()"
 def _flags(
     trtexec: str, polygraphy: str, *ways: tuple[str, str], note: str = "", value: str = "FILE", take: str = ""
 ) -> dict[str, Other]:
-    """Flags of the two tools for one thing; one that both have is named twice. ways: what to write, and where."""
+    """Entries for the flags of both tools for one purpose. ways: trtsmith's flag, and its commands."""
     mine, theirs = trtexec.split(), polygraphy.split()
     tools = dict.fromkeys(mine, TRTEXEC) | {name: BOTH if name in mine else POLYGRAPHY for name in theirs}
     ours = tuple(OurWay(words, tuple(commands.split())) for words, commands in ways)

@@ -11,7 +11,7 @@ from trtsmith.converter.cli.parsing.other_flags import FLAGS, Other, OurWay
 
 @dataclass(frozen=True)
 class ForeignFlag:
-    """tool: the tool whose flag it is. here: our counterpart. fix: what to write instead."""
+    """A flag of another tool. tool: its name. here: our equivalent. fix: the correction."""
 
     tool: str
     here: str
@@ -19,7 +19,7 @@ class ForeignFlag:
 
 
 def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[str]) -> ForeignFlag | None:
-    """What is known of the flag `name` that `prog` ("trtsmith convert") lacks; None if nothing is.
+    """Finds the equivalent of an unknown flag `name` of `prog` ("trtsmith convert"); None if no tool has it.
 
     value, sign: what stands behind it, if anything does, after "=" or a blank. flags: those of `prog`.
     """
@@ -39,12 +39,12 @@ def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[st
 
 
 def _has(way: OurWay, flags: Sequence[str]) -> bool:
-    """Whether the command still has the flag; an argument without a name it always has."""
+    """Whether the command has the flag; positional arguments always exist."""
     return not way.words.startswith("--") or way.words.split()[0] in flags
 
 
 def _with_value(words: str, other: Other, value: str) -> str:
-    """The words with VALUE replaced by the given value, or by its kind, other.value, if none was given."""
+    """Replaces VALUE by the given value, or by its kind, other.value, without one."""
     found = re.match(other.take, value) if value and other.take else None
     given = value if not other.take else found[1] if found else ""
     return words.replace("VALUE", given or other.value)

@@ -35,14 +35,14 @@ FORMER = {"new": ("op", "new"), "build-plugins": ("op", "build")}
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # no generic at run time
-    """The commands of `trtsmith`: a parser added here has the help of COMMANDS."""
+    """The commands of `trtsmith`; parsers added here get their help from COMMANDS."""
 
     def add_parser(self, name: str, **options: Any) -> Any:
         return super().add_parser(name, help=COMMANDS[name][1], **options)
 
 
 class OverviewParser(CommandParser):
-    """The parser of `trtsmith` itself, whose help has the commands in their groups."""
+    """The parser of `trtsmith` itself, with the commands in groups in its help."""
 
     def format_help(self, every: bool = False) -> str:
         flags = [(", ".join(a.option_strings), str(a.help)) for a in self._actions if a.option_strings]

@@ -16,7 +16,7 @@ _MOST_CHARACTERS = 120
 
 
 def render(diff: ResultsDiff) -> str:
-    """The difference for people: versions once, then every task that changed, worse ones first."""
+    """The difference as text: changed versions once, then every changed task, worse ones first."""
     parts = [table([_side("old:", diff.old), _side("new:", diff.new)])]
     if diff.versions:
         packages = [(one.package, one.old or "none", "->", one.new or "none") for one in diff.versions]
@@ -41,7 +41,7 @@ def _block(title: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def _rows(task: TaskDiff) -> list[tuple[str, ...]]:
-    """One for each change; the task's name stands in the first."""
+    """One row for each change; the first has the task's name."""
     names = [_short(task.name), *("" for _ in task.changes[1:])]
     return [
         (name, change.mark if change.mark != task.mark else "", *_cells(change))

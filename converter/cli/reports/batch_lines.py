@@ -1,4 +1,4 @@
-"""Prints a batch's events as lines; untrusted names are shown on one line, without control characters."""
+"""Prints a batch's events as lines; untrusted names stay on one line, without control characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_PROBLEMS = 3
 
 
 def problems_of(record: TaskRecord) -> list[Problem]:
-    """What is shown of why a task did not pass, with its name."""
+    """The problems of a task that did not pass, with its name, for the screen."""
     shown = [
         Problem(problem.what, _at(record.name, problem.where), problem.expected, problem.fix)
         for problem in record.problems[:_MOST_PROBLEMS]
@@ -36,7 +36,7 @@ def _at(name: str, where: str) -> str:
 
 
 def totals(statuses: Mapping[TaskStatus, int]) -> str:
-    """3 agree, 1 refused"""
+    """The counts of statuses as text, such as "3 agree, 1 refused" in the order of TaskStatus."""
     return ", ".join(f"{statuses[status]} {status.value}" for status in TaskStatus if statuses.get(status))
 
 

@@ -13,7 +13,7 @@ from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 
 
 def render_verdict(verdict: Verdict, model: object, engine: Path, *, located: bool = False) -> str:
-    """The verdict, what to do next, each output, how generated inputs were chosen, and what was not run.
+    """The verdict, the next step, each output, how inputs were generated, and what was not run.
 
     model, engine: for the command of the advice. located: whether the search for the faulty node follows, with advice of
     its own.
@@ -33,7 +33,7 @@ def render_verdict(verdict: Verdict, model: object, engine: Path, *, located: bo
 def render_comparisons(
     comparisons: Sequence[Comparison], statuses: Mapping[str, str] | None = None, told: str = ""
 ) -> str:
-    """A table, a row for each output.
+    """A table with a row for each output.
 
     statuses: by output, where it is more than what its comparison says. told: text above the table, whose reasons are not
     repeated.

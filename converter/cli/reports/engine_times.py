@@ -32,7 +32,7 @@ _COLUMNS = ("min", "median", "mean", "p90", "p95", "p99")
 
 
 def render(document: Mapping[str, Any], top: int) -> str:
-    """The document as text. top: how many layers are shown."""
+    """The record as text. top: the number of layers to show."""
     parts = [_engine(document), *map(_run, document["runs"])]
     if document["layers"]:
         parts.append(render_layers(document["layers"], top))
@@ -81,7 +81,7 @@ def _run(run: Mapping[str, Any]) -> str:
 
 
 def render_layers(layers: Mapping[str, Any], top: int) -> str:
-    """The layers that take longest, and the shares of operator types and plugins."""
+    """The slowest layers, and the shares of operator types and plugins."""
     rows: list[tuple[str, ...]] = [("share", "ms", "type", "layer")]
     for row in layers["layers"][:top]:
         kind = f"{row['type']} (plugin)" if row["plugin"] else row["type"]

@@ -11,7 +11,7 @@ HEAD = ("case", "dtype", "us", "p10-p90", "limit", "of limit", "GB/s", "TFLOP/s"
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """One table for each operator; ratios say how many times a baseline's time is ours. Then what the machine can do."""
+    """A table for each operator, with baseline time / our time as the ratio; then the machine's peak rates."""
     parts = []
     for name, rows in document["ops"].items():
         if rows:
@@ -49,7 +49,7 @@ def _ratio(baseline: Mapping[str, Any] | None) -> str:
 
 
 def _reasons(rows: list[Mapping[str, Any]]) -> list[str]:
-    """Why baselines were not measured, each reason once."""
+    """Why baselines are missing, each reason once."""
     reasons = [
         f"  {label} not available: {baseline['unavailable']}"
         for row in rows

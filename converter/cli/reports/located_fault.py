@@ -12,7 +12,7 @@ SHARING_SHOWN = 6
 
 
 def render(found: Located) -> str:
-    """The verdict, the node with its tensors, where it is saved, what to do, and what could not be compared."""
+    """The verdict, the node with its tensors, its saved file, the next step, and what could not be compared."""
     lines = [f"verdict: {SENTENCES[found.status]}"]
     lines.append(
         f"  {found.against} against onnxruntime: {len(found.values)} values (inputs: {one_line(found.inputs)})"
@@ -78,7 +78,7 @@ def _told(node: NodeReport) -> list[str]:
 
 
 def _told_shared(shared: SharedTensor) -> list[str]:
-    """What may be updated in place while others still read it."""
+    """Lines on a tensor that may be updated in place while others still read it."""
     constant = "" if shared.fill is None else f", a constant of {shared.fill:g} everywhere,"
     lines = [f"shared: {one_line(shared.name)}{constant} is read by {one_line(shared.node)}"]
     if shared.times > 1:
@@ -93,7 +93,7 @@ def _told_shared(shared: SharedTensor) -> list[str]:
 
 
 def _some(names: tuple[str, ...]) -> str:
-    """The first names, and how many there are more."""
+    """The first names, and the number of further ones."""
     more = len(names) - SHARING_SHOWN
     told = ", ".join(map(one_line, names[:SHARING_SHOWN]))
     return f"{told} and {more} more" if more > 0 else told

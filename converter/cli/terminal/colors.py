@@ -1,4 +1,4 @@
-"""Colours status words if --color, NO_COLOR, FORCE_COLOR and TERM allow it."""
+"""Colours status words as --color, NO_COLOR, FORCE_COLOR and TERM allow."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOTED = re.compile(r"^(warning|note)(?=: )", re.MULTILINE)
 
 
 def is_colored(stream: TextIO, mode: str = "auto", environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether text on the stream has colours.
+    """Whether to colour text on the stream.
 
     auto: on a terminal that has them, unless NO_COLOR is set (no-color.org); FORCE_COLOR (force-color.org) gives them to
     files, too. Both count if they are not empty, and NO_COLOR wins, as for Python itself.
@@ -56,7 +56,7 @@ def is_colored(stream: TextIO, mode: str = "auto", environment: Mapping[str, str
 
 
 def is_terminal(stream: TextIO | None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the stream is a terminal that can do more than print lines."""
+    """Whether the stream is a terminal that supports cursor movement and colours."""
     try:
         there = stream is not None and stream.isatty()
     except ValueError:  # it is closed
@@ -65,12 +65,12 @@ def is_terminal(stream: TextIO | None, environment: Mapping[str, str] = os.envir
 
 
 def said(text: str) -> str:
-    """A message with its first word in colour: error, warning, note or fail. Nothing else in it is looked at."""
+    """A message with its first word in colour: error, warning, note or fail."""
     return _SAID.sub(_painted, text, count=1) if _SAID.match(text) else text
 
 
 def result(text: str, states: Sequence[str] = ()) -> str:
-    """A result with its verdict in colour, and the words before its warnings and notes.
+    """A result with its verdict in colour, and the words in front of warnings and notes.
 
     states: words that have a colour where a line begins with one.
     """
@@ -83,7 +83,7 @@ def result(text: str, states: Sequence[str] = ()) -> str:
 
 
 def _painted(found: re.Match[str]) -> str:
-    """An agreement that rests on less than the engine itself, as "agree (graph only)", is not green."""
+    """Colours a word. A qualified agreement such as "agree (graph only)" is not green."""
     word, qualified, _ = found[0].partition(" (")
     color = _YELLOW if qualified and word == "agree" else _OF_WORDS[word]
     return f"\x1b[{color}m{found[0]}\x1b[0m"

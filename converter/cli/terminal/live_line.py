@@ -20,7 +20,7 @@ _PER_SECOND = 8
 
 
 class LiveLine(Steps):
-    """The line on stderr, from the first step until `end`. Every other line is to be printed while it is `paused`.
+    """The live line on stderr, from the first step until `end`. All other lines must be printed while it is `paused`.
 
     tell:    prints a line that stays.
     verbose: whether steps stay as lines, too.
@@ -44,30 +44,30 @@ class LiveLine(Steps):
         self._since = clock()
 
     def __call__(self, text: str) -> None:
-        """A step that begins."""
+        """Shows a step that begins."""
         if self._verbose:
             self.note(text)
         self.step(text)
 
     def step(self, text: str) -> None:
-        """A step that begins. The time is the stage's, where there is one."""
+        """Shows a step that begins, with the time since the beginning of its stage, if it is in one."""
         if not self._stage:
             self._since = self._clock()
         self._step, self._part, self._share = text, "", None
         self._show()
 
     def note(self, text: str) -> None:
-        """A line that stays, above."""
+        """Prints a line that stays, above the live line."""
         with self.paused():
             self._tell(text)
 
     def done(self, text: str) -> None:
-        """A line that stays, and nothing below it until the next step."""
+        """Prints a line that stays, and hides the live line until the next step."""
         self.clear()
         self._tell(text)
 
     def share(self, part: str, done: float, text: str) -> None:
-        """From 0 to 1. The text says the same again."""
+        """Shows the share done, from 0 to 1. The text repeats it and is not used."""
         del text
         self._part, self._share = part, done
 
@@ -75,20 +75,20 @@ class LiveLine(Steps):
         self._stage, self._skip, self._since = name, skip, self._clock()
 
     def clear(self) -> None:
-        """No line until the next step."""
+        """Hides the line until the next step."""
         with self._lock:
             self._hide()
             self._step = self._stage = ""
 
     def end(self) -> None:
-        """No line any more."""
+        """Removes the line for good."""
         with self._lock:
             self._ended = True
             self._hide()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """The line is away in the block, so that others can be printed."""
+        """Hides the line inside the block, so that other lines can be printed."""
         with self._lock:
             self._hide()
             try:
@@ -111,7 +111,7 @@ class LiveLine(Steps):
             self._live = None
 
     def _line(self, width: int) -> Text:
-        """What is shown: names are cut, and figures never."""
+        """The current line; names are cut if needed, figures never."""
         from rich.cells import cell_len, set_cell_size
         from rich.text import Text
 
@@ -131,7 +131,7 @@ class LiveLine(Steps):
 
 
 def live_on_stderr(picture: Callable[[int], Text], per_second: float, **terminal: Any) -> Live:
-    """Lines on stderr that are written anew. picture: what they are, by the columns of the terminal."""
+    """Live lines on stderr. picture: makes them for a number of columns."""
     from rich.console import Console  # here: in a pipe nobody waits for its import
     from rich.live import Live
 
