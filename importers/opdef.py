@@ -231,28 +231,6 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Huge:
-    """Tensors of more than 2^31 elements on a GPU, in float16, and the expected values at a few places of the outputs.
-
-    inputs: PyTorch tensors by port name.
-    check:  from the outputs, PyTorch tensors in port order: (name of the place, actual, expected in float64).
-    """
-
-    fields: Fields
-    inputs: Mapping[str, Any]
-    check: Callable[[list[Any]], list[tuple[str, np.ndarray, np.ndarray]]]
-
-
-@dataclass(frozen=True)
-class HugeCase:
-    """make: a Huge from a size and a PyTorch device. size: for the GPU; small: for a CPU test of `check` itself."""
-
-    make: Callable[[int, str], Huge]
-    size: int
-    small: int
-
-
-@dataclass(frozen=True)
 class Filters:
     """Ports of a convolution's weights, with filters along axis 0, and of its bias. Both are constants of an engine.
 
@@ -314,7 +292,6 @@ class OpDef:
                      empty if outputs are exact.
     filters:         the ports of a convolution's weights; None for other operators.
     tensor_cores:    whether its kernels multiply float32 on tensor cores, which round it to TF32.
-    huge:            its case of more than 2^31 elements, or the reason why it has none.
     benchmarks:      cases with sizes from networks, for timing.
     baselines:       other implementations to time it against, in the form of torch_reference, by their names in
                      converter/plugin/bench.
@@ -346,7 +323,6 @@ class OpDef:
     chain: str = ""
     filters: Filters | None = None
     tensor_cores: bool = False
-    huge: HugeCase | str = ""
     benchmarks: tuple[Case, ...] = ()
     baselines: Mapping[str, TorchFunction] = field(default_factory=dict)
     work: Callable[[Fields, Shapes], Work] | None = None

@@ -21,8 +21,6 @@ from trtsmith.importers.opdef import (
     Field,
     Fields,
     Filters,
-    Huge,
-    HugeCase,
     Kind,
     OpDef,
     Port,
@@ -30,7 +28,7 @@ from trtsmith.importers.opdef import (
     Work,
 )
 from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
-from trtsmith.importers.ops._shared import numbers, size_faults, size_of
+from trtsmith.importers.ops._shared import size_faults, size_of
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -78,47 +76,6 @@ def _symmetric(fields: Fields) -> tuple[int, int] | None:
     """(height, width), or None where it is not the same on both sides."""
     top, left, bottom, right = fields["padding"]
     return (top, left) if (top, left) == (bottom, right) else None
-
-
-def huge(masked: bool) -> HugeCase:
-    """Two channels and a 1x1 kernel: at 32800x32800, x, offset and output have 2.15e9 elements each (4.3 GB).
-
-    The reference runs on a crop of both far corners. Offsets are quarters of a pixel, up to 4: exact in float32 at any
-    position, so that the crop's small coordinates mean the same.
-    """
-    crop, reach = 96, 6
-    fields = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1, "offset_groups": 1}
-
-    def make(side: int, device: str) -> Huge:
-        import torch
-
-        half: dict[str, Any] = {"device": device, "dtype": torch.float16}
-        offset = torch.randint(-16, 17, (1, 2, side, side), device=device, dtype=torch.int8).to(torch.float16)
-        inputs = {"x": torch.randn(1, 2, side, side, **half), "offset": offset.div_(4)}
-        if masked:
-            inputs["mask"] = torch.rand(1, 1, side, side, **half)
-        inputs |= {"weight": torch.randn(2, 2, 1, 1, **half), "bias": torch.randn(2, **half)}
-
-        def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-            results = []
-            places = {
-                "near corner": (slice(0, crop), slice(0, crop - reach)),
-                "far corner": (slice(side - crop, side), slice(reach, crop)),
-            }
-            for place, (part, inner) in places.items():
-                arrays = {
-                    name: (tensor[:, :, part, part] if tensor.shape[2:] == (side, side) else tensor)
-                    .cpu()
-                    .numpy()
-                    for name, tensor in inputs.items()
-                }
-                wanted = reference(fields, arrays)["output"][:, :, inner, inner]
-                results.append((place, numbers(outputs[0][:, :, part, part][:, :, inner, inner]), wanted))
-            return results
-
-        return Huge(fields, inputs, check)
-
-    return HugeCase(make, size=32800, small=150)
 
 
 def expand(expansion: Expansion) -> Value:
@@ -398,7 +355,6 @@ def deformable_convolution(masked: bool, **own: Any) -> OpDef:
         tolerance={"float32": 5e-6, "float16": 5e-4, "bfloat16": 4e-3},
         filters=Filters(weights=WEIGHT.name, bias=BIAS.name),
         tensor_cores=True,
-        huge=huge(masked),
         baselines={"torchvision": _torchvision, "convolution": _convolution},
         benchmarks=benchmarks(masked),
         work=work,

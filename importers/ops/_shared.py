@@ -9,10 +9,6 @@ import numpy as np
 
 from trtsmith.importers.opdef import AliasedNode, Field, Fields, Kind, Refusal
 
-SAMPLED = 64
-"""Rows that are checked in each place."""
-
-
 Made = dict[str, np.ndarray]
 
 STRANGE = (np.nan, np.inf, -np.inf, 1e30, -1e30)
@@ -41,12 +37,6 @@ def then(make: Callable[[np.random.Generator], Made], change: Callable[..., None
         return inputs
 
     return made
-
-
-def numbers(tensor: Any) -> np.ndarray:
-    """A PyTorch tensor in float64, on the CPU."""
-    array: np.ndarray = tensor.double().cpu().numpy()
-    return array
 
 
 FLAG = (0, 1)

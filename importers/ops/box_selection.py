@@ -30,7 +30,6 @@ from trtsmith.importers.opdef import (
 )
 from trtsmith.importers.ops._shared import FLAG, flag, value_refusal
 from trtsmith.importers.ops.selection._selected_boxes import (
-    HUGE,
     NO_LIMIT,
     SELECTED,
     box_faults,
@@ -247,7 +246,6 @@ BOX_SELECTION = OpDef(
     reference=_reference,
     expand=expand,
     aliases=BOX_SELECTION_ALIASES,
-    huge=HUGE,
     cases=(
         Case("one_of_each", _with(), _inputs(1, 1, 1)),
         Case("few", _with(), _inputs(1, 1, 40)),

@@ -12,7 +12,6 @@ from trtsmith.importers.ops._multiscale_deformable_attention import (
     ALIASES,
     BENCHMARKS,
     DETECTOR,
-    HUGE,
     expand,
     stored,
     work,
@@ -225,7 +224,6 @@ MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2},
     chain="grid-sample-attention",
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=work,
 )

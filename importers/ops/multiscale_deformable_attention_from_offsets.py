@@ -19,7 +19,6 @@ from trtsmith.importers.ops._multiscale_deformable_attention import (
     CHANNELS,
     DETECTOR,
     HEADS,
-    HUGE_OF_OFFSETS,
     LOCAL_PIXELS,
     OFFSET_ALIASES,
     Levels,
@@ -384,7 +383,6 @@ MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS = OpDef(
     aliases=OFFSET_ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2},
-    huge=HUGE_OF_OFFSETS,
     benchmarks=BENCHMARKS,
     work=work,
 )

@@ -299,7 +299,6 @@ NEIGHBOURHOOD_ATTENTION = OpDef(
     aliases=tuple(_alias(axes) for axes in (1, 2, 3)),
     cases=_CASES,
     tolerance={"float32": 1e-6, "float16": 4e-4, "bfloat16": 3.2e-3},
-    huge="a block reads rows of its own places, and their addresses are 64-bit: RoI align's case stands for those",
     benchmarks=_BENCHMARKS,
     work=_work,
 )

@@ -88,7 +88,6 @@ NON_ZERO_POSITIONS = OpDef(
     check=_check,
     reference=_reference,
     expand=_expand,
-    huge="it refuses 2^31 elements, whose number a size tensor might not hold",
     cases=(
         Case("one_of_each", {}, _inputs(1, 1, share=1.0)),
         Case("one_zero", {}, _inputs(1, share=0.0)),

@@ -8,8 +8,8 @@ import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.dims import smaller
-from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, Huge, HugeCase, OpDef, Port, Shapes
-from trtsmith.importers.ops._shared import AXIS, SAMPLED, axis_of, check_axis, numbers
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes
+from trtsmith.importers.ops._shared import AXIS, axis_of, check_axis
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -59,27 +59,6 @@ def _at(axis: int) -> dict[str, int]:
     return {"axis": axis}
 
 
-def _huge(side: int, device: str) -> Huge:
-    """Half of the rows of two images: at 32800x32800, x has 2.15e9 elements, and the output room for as many (4.3 GB)."""
-    import torch
-
-    x = torch.randn(2, side, side, device=device, dtype=torch.float16)
-    condition = torch.rand(side, device=device) < 0.5
-    condition[-1] = True
-    taken = condition.nonzero()[:, 0]
-    count = len(taken)
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        packed = outputs[0].reshape(-1)[: 2 * count * side].reshape(2, count, side)
-        return [
-            ("count", numbers(outputs[1]), np.array(float(count))),
-            ("first rows", numbers(packed[0, :SAMPLED]), numbers(x[0, taken[:SAMPLED]])),
-            ("last rows", numbers(packed[1, -SAMPLED:]), numbers(x[1, taken[-SAMPLED:]])),
-        ]
-
-    return Huge({"axis": 1}, {"x": x, "condition": condition}, check)
-
-
 SELECTED_SLICES = OpDef(
     name="SelectedSlices",
     selects="rows",
@@ -99,7 +78,6 @@ SELECTED_SLICES = OpDef(
     check=check_axis,
     reference=_reference,
     expand=_expand,
-    huge=HugeCase(_huge, size=32800, small=150),
     cases=(
         Case("one_of_each", _at(0), _inputs(1, share=1.0)),
         Case("vector", _at(0), _inputs(37)),

@@ -310,7 +310,6 @@ STATE_SPACE_SCAN = OpDef(
     aliases=_ALIASES,
     cases=_CASES,
     tolerance={"float32": 3.4e-7, "float16": 4.5e-4, "bfloat16": 3.4e-3},
-    huge="a block reads rows of its own channels, and their addresses are 64-bit: RoI align's case stands for those",
     benchmarks=_BENCHMARKS,
     work=_work,
     chain="unrolled-scan",

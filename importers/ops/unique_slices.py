@@ -14,19 +14,8 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.builder import TO_END, Builder, Value
-from trtsmith.importers.opdef import (
-    Alias,
-    Arrays,
-    Case,
-    Expansion,
-    Fields,
-    Huge,
-    HugeCase,
-    OpDef,
-    Port,
-    Shapes,
-)
-from trtsmith.importers.ops._shared import AXIS, SAMPLED, axis_of, check_axis, flag, numbers
+from trtsmith.importers.opdef import Alias, Arrays, Case, Expansion, Fields, OpDef, Port, Shapes
+from trtsmith.importers.ops._shared import AXIS, axis_of, check_axis, flag
 
 
 def expand(expansion: Expansion) -> tuple[Value, ...]:
@@ -146,31 +135,6 @@ def _along(axis: int, sorted_: int = 1) -> dict[str, int]:
     return {"axis": axis, "sorted": sorted_}
 
 
-def _huge(side: int, device: str) -> Huge:
-    """Rows of side elements, the last ones as the first: at 46400, x and the output's room have 2.15e9 elements (4.3 GB)."""
-    import torch
-
-    x = torch.randn(side, side, device=device, dtype=torch.float16)
-    again = min(SAMPLED, side // 3)
-    x[-again:] = x[:again]
-    count = side - again
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        output, first, inverse, _, found = outputs
-        packed = output.reshape(-1)[: count * side].reshape(count, side)
-        groups = inverse.long().clamp(0, count - 1)
-        middle = slice(side // 2, side // 2 + again)
-        return [
-            ("count", numbers(found), np.array(float(count))),
-            ("middle rows", numbers(packed[groups[middle]]), numbers(x[middle])),
-            ("last rows", numbers(packed[groups[-again:]]), numbers(x[-again:])),
-            ("first positions of the last rows", numbers(first[groups[-again:]]), np.arange(again) + 0.0),
-            ("order", numbers(packed[:, 0]), np.sort(numbers(x[:count, 0]))),
-        ]
-
-    return Huge({"axis": 0, "sorted": 1}, {"x": x}, check)
-
-
 UNIQUE_SLICES = OpDef(
     name="UniqueSlices",
     selects="set",
@@ -204,7 +168,6 @@ UNIQUE_SLICES = OpDef(
             source="Autoware, autoware_tensorrt_plugins, unique_plugin; AWML and autoware-ml, PTv3",
         ),
     ),
-    huge=HugeCase(_huge, size=46400, small=150),
     cases=(
         Case("one_of_each", _along(0), _inputs(1)),
         Case("vector", _along(0), _inputs(37, kinds=9)),

@@ -42,8 +42,8 @@ DEFINITIONS = (
         "Attr",
         "AliasedNode",
         "Refusal",
+        "Filters",
     ),
-    *("Filters", "HugeCase", "Huge"),
 )
 """What a module of operators is written with, of trtsmith.importers.opdef; Meaning of importers.generation is with them."""
 

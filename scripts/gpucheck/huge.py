@@ -1,7 +1,7 @@
 """Runs every operator on tensors of more than 2^31 elements, made on the GPU and checked in places.
 
 What 32-bit arithmetic would get wrong lies at the far end, so that is compared with float64, and some of the near end.
-The definitions have the cases, or say why they have none.
+tests/importers/foreign has the cases, or says why an operator has none.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import torch
 
 from gpucheck.metrics import relative_error
 from gpucheck.record import Notes
+from tests.importers.foreign import HUGE
+from tests.importers.foreign.model import Huge
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.plugin.host.enqueue import run_raw
 from trtsmith.converter.plugin.host.host import Host
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
-from trtsmith.importers.opdef import Huge, OpDef
+from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import by_name
 
 LIMIT = 2**31
@@ -29,12 +31,13 @@ def check(notes: Notes) -> None:
     ran = 0
     with Host().open(plugin_library()) as library:
         for name, op in by_name().items():
-            if isinstance(op.huge, str):
-                notes.row(op=name, unreached=op.huge)
+            case = HUGE[name]
+            if isinstance(case, str):
+                notes.row(op=name, unreached=case)
                 continue
             torch.manual_seed(SEED)
             torch.cuda.reset_peak_memory_stats()
-            huge = op.huge.make(op.huge.size, DEVICE)
+            huge = case.make(case.size, DEVICE)
             with library.creator(name).create(dict(huge.fields)) as plugin:
                 _one(op, plugin, huge, notes)
             ran += 1

@@ -11,7 +11,7 @@ import onnx.reference
 import pytest
 import torch
 
-from tests.importers.foreign import INCONSISTENT, LARGEST, Inconsistent, standard_attributes
+from tests.importers.foreign import HUGE, INCONSISTENT, LARGEST, HugeCase, Inconsistent, standard_attributes
 from tests.importers.running import (
     CASE_IDS,
     CASES,
@@ -34,7 +34,6 @@ from trtsmith.importers.opdef import (
     TYPE_VARIABLES,
     Case,
     Expansion,
-    HugeCase,
     OpDef,
 )
 from trtsmith.importers.registry import OPS, by_name
@@ -266,7 +265,8 @@ def test_definition_is_whole(op: OpDef) -> None:
     assert [p.size for p in op.outputs] == sorted(p.size for p in op.outputs), "size ports come last"
     assert all((p.type, p.rank) == ("S", 0) for p in op.sizes)
     assert set(op.tolerance) in (set(), set(TYPE_VARIABLES[op.key]))
-    assert isinstance(op.huge, HugeCase) or len(op.huge) > 20, (
+    huge = HUGE[op.name]
+    assert isinstance(huge, HugeCase) or len(huge) > 20, (
         "a case of more than 2^31 elements, or why there is none"
     )
     if op.onnx:

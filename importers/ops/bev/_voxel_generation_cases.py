@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Case, Fields, Huge, HugeCase
-from trtsmith.importers.ops._shared import numbers, then
+from trtsmith.importers.opdef import Case, Fields
+from trtsmith.importers.ops._shared import then
 
 Made = dict[str, np.ndarray]
 Ends = tuple[float, float, float, float, float, float]
@@ -142,45 +141,3 @@ CASES = (
     _case("tiles", (2, 5_000, 4), (900, 20), 10, _dense, large=True, tiles=True),
     *BENCHMARKS,
 )
-
-
-def _huge(side: int, device: str) -> Huge:
-    """Room for many voxels of 320 numbers each, of which a few are used: with 6,800,000, the output has 2.18e9 elements."""
-    import torch
-
-    made = _inputs(np.random.default_rng(3), 2, 30, 4, SMALL)
-    fields = _case("", (2, 30, 4), (side // 2, 32), 10).fields
-    points = torch.tensor(made["points"], device=device).half()
-    counts = torch.tensor([30, 30], device=device, dtype=torch.int32)
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Both frames' first points are those of their first voxels that count; behind the last voxel there is nothing."""
-        results = []
-        for frame in range(2):
-            found = int(outputs[3][frame])
-            total = int(outputs[2][frame].sum())
-            results.append(
-                (f"points of frame {frame}", np.array([total]), np.array([_counted(points[frame])]))
-            )
-            empty = numbers(outputs[0][frame, max(found, side // 2 - 8) :])
-            results.append((f"end of frame {frame}", empty + 1, np.ones(empty.shape)))
-            own = numbers(outputs[0][frame, :found, 0, :4])
-            known = {tuple(row) for row in numbers(points[frame]).tolist()}
-            results.append(
-                (
-                    f"first points of frame {frame}",
-                    np.array([tuple(row) in known for row in own.tolist()]),
-                    np.ones(found),
-                )
-            )
-        return results
-
-    return Huge(fields, {"points": points, "num_points": counts}, check)
-
-
-def _counted(points: Any) -> int:
-    position = numbers(points)[:, :3]
-    return int(((position >= np.array(SMALL[:3])) & (position < np.array(SMALL[3:]))).all(axis=1).sum())
-
-
-HUGE = HugeCase(_huge, size=6_800_000, small=150)

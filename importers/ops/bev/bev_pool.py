@@ -28,7 +28,7 @@ from trtsmith.importers.opdef import (
     attrs,
 )
 from trtsmith.importers.ops._shared import faults_of_int32, size_faults
-from trtsmith.importers.ops.bev._bev_pool_cases import BENCHMARKS, CASES, HUGE, pool
+from trtsmith.importers.ops.bev._bev_pool_cases import BENCHMARKS, CASES, pool
 from trtsmith.importers.ops.bev._cells_onnx import last_owners
 
 INPUTS = (
@@ -297,7 +297,6 @@ BEV_POOL = OpDef(
     aliases=ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 6e-4, "bfloat16": 4.5e-3},
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     baselines={"index_add": _index_add},
     work=_work,

@@ -17,15 +17,13 @@ from trtsmith.importers.opdef import (
     Expansion,
     Field,
     Fields,
-    Huge,
-    HugeCase,
     Kind,
     OpDef,
     Port,
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, then
+from trtsmith.importers.ops._shared import faults_of_int32, size_faults, then
 from trtsmith.importers.ops.bev._cells_onnx import last_owners
 
 Made = dict[str, np.ndarray]
@@ -95,33 +93,6 @@ CASES = (
     _case("tiles", (2, 900, 35), (70, 64), large=True, tiles=True),
     *BENCHMARKS,
 )
-
-
-def _huge(side: int, device: str) -> Huge:
-    """Two channels: with a side of 33,000, the output has 2.18e9 elements."""
-    import torch
-
-    places = torch.tensor([[0, 0], [side // 2, 1], [side - 1, side - 1]], device=device, dtype=torch.int32)
-    features = torch.randn(1, 3, 2, device=device, dtype=torch.float16)
-    coords = torch.cat([torch.zeros_like(places), places], 1)[None]
-    counts = torch.tensor([3], device=device, dtype=torch.int32)
-    fields: Fields = {"output_height": side, "output_width": side}
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        output = outputs[0][0]
-        results = [
-            (f"pillar {i}", numbers(output[:, row, column]), numbers(features[0, i]))
-            for i, (row, column) in enumerate(places.tolist())
-        ]
-        last = np.zeros((2, 64))
-        last[:, -1] = numbers(features[0, 2])
-        results.append(("last cells", numbers(output[:, side - 1, side - 64 :]), last))
-        return results
-
-    return Huge(fields, {"features": features, "coords": coords, "counts": counts}, check)
-
-
-HUGE = HugeCase(_huge, size=33_000, small=150)
 
 
 def expand_pillar_scatter(expansion: Expansion) -> Value:
@@ -233,7 +204,6 @@ PILLAR_SCATTER = OpDef(
         ),
     ),
     cases=CASES,
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=_work,
     workspace=True,

@@ -26,7 +26,7 @@ from trtsmith.importers.opdef import (
     attrs,
 )
 from trtsmith.importers.ops._shared import flag, size_faults, size_of
-from trtsmith.importers.ops.bev._voxel_generation_cases import BENCHMARKS, CASES, HUGE
+from trtsmith.importers.ops.bev._voxel_generation_cases import BENCHMARKS, CASES
 
 _NONE = np.zeros(1, np.float32)
 
@@ -345,7 +345,6 @@ VOXEL_GENERATION = OpDef(
     ),
     tolerance={"float32": 2e-6, "float16": 2e-4, "bfloat16": 2e-3},
     cases=CASES,
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=_work,
     workspace=True,

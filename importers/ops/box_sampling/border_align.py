@@ -17,8 +17,6 @@ from trtsmith.importers.opdef import (
     Expansion,
     Field,
     Fields,
-    Huge,
-    HugeCase,
     Kind,
     OpDef,
     Port,
@@ -26,7 +24,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import numbers, put_some, size_faults, size_of
+from trtsmith.importers.ops._shared import put_some, size_faults, size_of
 from trtsmith.importers.ops.box_sampling._bilinear_samples import NONE, PixelTable, sample_numpy, sample_torch
 from trtsmith.importers.ops.regions import _region_geometry as common
 
@@ -112,34 +110,6 @@ CASES = (
     _case("tiles", (2, 96, 40, 50), 300, 10, large=True, tiles=True),
     *BENCHMARKS,
 )
-
-
-def _huge(side: int, device: str) -> Huge:
-    """32 channels of side * side pixels: at 8,200, x has 2.15e9 elements (4.3 GB); boxes lie in both far corners."""
-    import torch
-
-    x = torch.randn(1, 32, side, side, device=device, dtype=torch.float16)
-    # Multiples of 32, which float16 has up to 65,504.
-    far = (side - 100) // 32 * 32
-    boxes = torch.tensor(
-        [[[0, 0, 32, 64], [far, far, far + 64, far + 32]]], device=device, dtype=torch.float16
-    )
-    fields: Fields = {"pool_size": 8}
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        results = []
-        for k, start in enumerate((0, far)):
-            cut = slice(start, start + 100)
-            part = {"x": numbers(x[:, :, cut, cut]), "boxes": numbers(boxes[:, k : k + 1]) - start}
-            results.append(
-                (f"box {k}", numbers(outputs[0][0, :, k]), align_borders(fields, part)["output"][0, :, 0])
-            )
-        return results
-
-    return Huge(fields, {"x": x, "boxes": boxes}, check)
-
-
-HUGE = HugeCase(_huge, size=8_200, small=200)
 
 
 MOST_STEPS = 1024
@@ -258,7 +228,6 @@ BORDER_ALIGN = OpDef(
     ),
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
     cases=CASES,
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=_work,
     workspace=True,

@@ -17,8 +17,6 @@ from trtsmith.importers.opdef import (
     Expansion,
     Field,
     Fields,
-    Huge,
-    HugeCase,
     Kind,
     OpDef,
     Port,
@@ -27,7 +25,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import numbers, size_faults
+from trtsmith.importers.ops._shared import size_faults
 from trtsmith.importers.ops.box_sampling._bilinear_samples import NONE, PixelTable, sample_numpy, sample_torch
 from trtsmith.importers.ops.regions import _region_geometry as common
 
@@ -112,32 +110,6 @@ CASES = (
     _case("tiles", (2, 96, 40, 50), large=True, tiles=True),
     *BENCHMARKS,
 )
-
-
-def _huge(side: int, device: str) -> Huge:
-    """Side * side channels of 3 x 3 pixels: at 15,500, x has 2.16e9 elements (4.3 GB)."""
-    import torch
-
-    x = torch.randn(1, side * side, 3, 3, device=device, dtype=torch.float16)
-    made = _inputs(np.random.default_rng(4), (1, 1, 3, 3), 1.0, 0.5)
-    boxes = torch.tensor(made["boxes"], device=device).half()
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        results = []
-        for place, cut in (
-            ("first channels", slice(0, 64)),
-            ("last channels", slice(side * side - 64, side * side)),
-        ):
-            part = {"x": numbers(x[:, cut]), "boxes": numbers(boxes)}
-            results.append(
-                (place, numbers(outputs[0][:, cut]), align_rotated(_fields(1.0, 5), part)["output"])
-            )
-        return results
-
-    return Huge(_fields(1.0, 5), {"x": x, "boxes": boxes}, check)
-
-
-HUGE = HugeCase(_huge, size=15_500, small=20)
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -246,7 +218,6 @@ ROTATED_FEATURE_ALIGN = OpDef(
     ),
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
     cases=CASES,
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=_work,
     workspace=True,

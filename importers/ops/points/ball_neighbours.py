@@ -166,7 +166,6 @@ BALL_NEIGHBOURS = OpDef(
         _case("many_queries", (2, 1500), 4500, 17, large=True, tiles=True),
         *_BENCHMARKS,
     ),
-    huge="of more than 2^31 coordinates, the pairs would take minutes; addresses are 64-bit",
     benchmarks=_BENCHMARKS,
     work=pairs_work,
 )

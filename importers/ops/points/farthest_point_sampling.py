@@ -184,7 +184,6 @@ FARTHEST_POINT_SAMPLING = OpDef(
         _case("streamed_clouds", (2, 130_001), 40, steps=4000, large=True, tiles=True),
         *_BENCHMARKS,
     ),
-    huge="of more than 2^31 coordinates, a cloud's steps would take minutes; addresses are 64-bit",
     benchmarks=_BENCHMARKS,
     work=_work,
     workspace=True,

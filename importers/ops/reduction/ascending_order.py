@@ -109,7 +109,6 @@ ASCENDING_ORDER = OpDef(
         Case("many_tiles", {}, _inputs(300_007, 200), large=True, tiles=True),
         *BENCHMARKS,
     ),
-    huge="of 2^31 elements, the workspace alone would have 69 GB",
     benchmarks=BENCHMARKS,
     work=_work,
     workspace=True,

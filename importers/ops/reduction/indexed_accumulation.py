@@ -9,18 +9,8 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
-from trtsmith.importers.opdef import (
-    Arrays,
-    Case,
-    Expansion,
-    Fields,
-    Huge,
-    HugeCase,
-    OpDef,
-    Port,
-    Shapes,
-)
-from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes
+from trtsmith.importers.ops._shared import faults_of_int32, size_faults
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     index_inputs,
     segment_rows,
@@ -177,28 +167,6 @@ CASES = (
 )
 
 
-def _huge(side: int, device: str) -> Huge:
-    """Rows of side elements, of data and of the source: at 46,400, each has 2.15e9 elements."""
-    import torch
-
-    data = torch.randn(side, side, device=device, dtype=torch.float16)
-    source = torch.randn(side, side, device=device, dtype=torch.float16)
-    index = torch.full((side,), -1, device=device)
-    index[[0, side // 2, side - 1]] = torch.tensor([side - 1, 2, side - 1], device=device)
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        output = outputs[0]
-        three = np.stack([numbers(data[-1]), numbers(source[0]), numbers(source[-1])])
-        two = np.stack([numbers(data[2]), numbers(source[side // 2])])
-        return [
-            ("no row", numbers(output[-2]), numbers(data[-2])),
-            ("two rows", numbers(output[-1]), three.max(0)),
-            ("one row", numbers(output[2]), two.max(0)),
-        ]
-
-    return Huge(_by(MAX), {"data": data, "index": index, "source": source}, check)
-
-
 INDEXED_ACCUMULATION = OpDef(
     name="IndexedAccumulation",
     doc=(
@@ -222,7 +190,6 @@ INDEXED_ACCUMULATION = OpDef(
     tolerance={"float32": 9e-7, "float16": 4.4e-4, "bfloat16": 3.5e-3},
     chain="scatter-rows-plugin",
     cases=CASES,
-    huge=HugeCase(_huge, size=46_400, small=150),
     benchmarks=BENCHMARKS,
     work=rows_work,
     workspace=True,

@@ -8,20 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
-from trtsmith.importers.opdef import (
-    Arrays,
-    Case,
-    Expansion,
-    Field,
-    Fields,
-    Huge,
-    HugeCase,
-    Kind,
-    OpDef,
-    Port,
-    Shapes,
-)
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     check_index,
     index_inputs,
@@ -97,28 +84,6 @@ CASES = (
 )
 
 
-def _huge(side: int, device: str) -> Huge:
-    """Rows of side elements, of which a few share a segment: at 46,400, the source has 2.15e9 elements."""
-    import torch
-
-    source = torch.randn(side, side, device=device, dtype=torch.float16)
-    index = torch.full((side,), -1, device=device)
-    index[[0, side // 2, side - 1]] = torch.tensor([1, 2, 1], device=device)
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        output, origin = (numbers(found) for found in outputs)
-        pair = numbers(source[[0, side - 1]])
-        return [
-            ("no row", output[0] + 1, np.ones(side)),
-            ("two rows", output[1], pair.max(0)),
-            ("one row", output[2], numbers(source[side // 2])),
-            ("origins of two rows", origin[1], (side - 1.0) * pair.argmax(0)),
-            ("origins of no row", origin[0], np.full(side, float(side))),
-        ]
-
-    return Huge(_into(3, MAX), {"source": source, "index": index}, check)
-
-
 INDEXED_REDUCTION = OpDef(
     name="IndexedReduction",
     doc=(
@@ -148,7 +113,6 @@ INDEXED_REDUCTION = OpDef(
     aliases=scatter_aliases(given=True),
     tolerance={"float32": 2e-6, "float16": 4.4e-4, "bfloat16": 3.5e-3},
     cases=CASES,
-    huge=HugeCase(_huge, size=46_400, small=150),
     benchmarks=BENCHMARKS,
     work=rows_work,
     workspace=True,

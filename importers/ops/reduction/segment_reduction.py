@@ -18,15 +18,13 @@ from trtsmith.importers.opdef import (
     Case,
     Expansion,
     Fields,
-    Huge,
-    HugeCase,
     Kind,
     OpDef,
     Port,
     Refusal,
     Shapes,
 )
-from trtsmith.importers.ops._shared import numbers, put_some, then
+from trtsmith.importers.ops._shared import put_some, then
 from trtsmith.importers.ops.reduction._rows import (
     MAX,
     MEAN,
@@ -190,25 +188,6 @@ CASES = (
 )
 
 
-def _huge(side: int, device: str) -> Huge:
-    """Rows of side elements, two to a segment: at 46,400, the source has 2.15e9 elements."""
-    import torch
-
-    source = torch.randn(side, side, device=device, dtype=torch.float16)
-    offsets = torch.tensor([0, 2, side // 2, side // 2, side - 2, side], device=device)[[0, 1, 2, 2, 3, 4, 5]]
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        found = outputs[0]
-        results = [
-            ("first two rows", numbers(found[0]), numbers(source[:2]).max(0)),
-            ("last two rows", numbers(found[5]), numbers(source[-2:]).max(0)),
-        ]
-        results += [(f"segment {i} without rows", numbers(found[i]) + 1, np.ones(side)) for i in (2, 3)]
-        return results
-
-    return Huge(_by(MAX), {"source": source, "offsets": offsets}, check)
-
-
 SEGMENT_REDUCTION = OpDef(
     name="SegmentReduction",
     doc=(
@@ -242,7 +221,6 @@ SEGMENT_REDUCTION = OpDef(
     ),
     tolerance={"float32": 2e-6, "float16": 4.4e-4, "bfloat16": 3.5e-3},
     cases=CASES,
-    huge=HugeCase(_huge, size=46_400, small=150),
     benchmarks=BENCHMARKS,
     work=rows_work,
     workspace=True,

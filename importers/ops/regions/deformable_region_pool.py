@@ -160,6 +160,5 @@ DEFORMABLE_REGION_POOL = pooling_operator(
     check=_check,
     aliases=_ALIASES,
     cases=_CASES,
-    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
     benchmarks=_BENCHMARKS,
 )

@@ -113,7 +113,6 @@ POSITION_SENSITIVE_REGION_ALIGN = pooling_operator(
     check=_check,
     aliases=_ALIASES,
     cases=_CASES,
-    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the plane read differs",
     benchmarks=_BENCHMARKS,
     baselines={"torchvision": _torchvision},
 )

@@ -11,21 +11,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
-from trtsmith.importers.opdef import (
-    Alias,
-    Arrays,
-    Case,
-    Expansion,
-    Fields,
-    Huge,
-    HugeCase,
-    OpDef,
-    Port,
-    Shapes,
-    Work,
-    attrs,
-)
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.opdef import Alias, Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Work, attrs
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._region_cases import Size, network_case, region_case
 
@@ -114,34 +100,6 @@ CASES = (
     _case("tiles", (2, 72, 50, 60), 40, bins=(9, 7), large=True, tiles=True),
     *BENCHMARKS,
 )
-
-
-def _huge(side: int, device: str) -> Huge:
-    """Two channels and a bin: at 32800, x has 2.15e9 elements (4.3 GB), and regions lie in both far corners."""
-    import torch
-
-    x = torch.randn(1, 2, side, side, device=device, dtype=torch.float16)
-    # Multiples of 32, which float16 has up to 65,504.
-    near = np.array([0.0, 0.0, 0.0, 32.0, 64.0])
-    far = near + np.array([0, side - 96, side - 96, side - 96, side - 96])
-    rois = torch.tensor(np.stack([near, far]), device=device, dtype=torch.float16)
-    fields = pool_fields(2, 1)
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Of the far corner one more pixel: those before a region that begins at a whole number have a share there."""
-        results = []
-        for place, cut, first, found in (
-            ("near corner", slice(0, 96), 0, outputs[0][0]),
-            ("far corner", slice(side - 97, side), 1, outputs[0][1]),
-        ):
-            part = {"x": numbers(x[:, :, cut, cut]), "rois": near[None] + np.array([0, *[first] * 4])}
-            results.append((place, numbers(found), pool_precisely(fields, part)["output"][0]))
-        return results
-
-    return Huge(fields, {"x": x, "rois": rois}, check)
-
-
-HUGE = HugeCase(_huge, size=32_800, small=200)
 
 
 _NONE, _ONE, _HALF = np.float64(0), np.float64(1), np.float64(0.5)
@@ -280,7 +238,6 @@ PRECISE_REGION_POOL = OpDef(
     ),
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
     cases=CASES,
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=_work,
 )

@@ -73,7 +73,6 @@ PYRAMID_REGION_ALIGN = pooling_operator(
     check=partial(pyramid.check, 5),
     aliases=(pyramid.alias("MMCVMultiLevelRoiAlign", Attr("pool_mode", Kind.INT, 0), _choice),),
     cases=cases(turned=False),
-    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the level is chosen before",
     benchmarks=benchmarks(turned=False),
     baselines={"torchvision": _torchvision},
 )

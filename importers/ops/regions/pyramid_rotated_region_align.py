@@ -44,6 +44,5 @@ PYRAMID_ROTATED_REGION_ALIGN = pooling_operator(
     check=partial(pyramid.check, 6),
     aliases=(pyramid.alias("MMCVMultiLevelRotatedRoiAlign", Attr("clockwise", Kind.INT, 0), _choice),),
     cases=cases(turned=True),
-    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
     benchmarks=benchmarks(turned=True),
 )

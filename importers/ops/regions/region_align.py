@@ -6,21 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from trtsmith.importers.opdef import (
-    Fields,
-    Huge,
-    HugeCase,
-    Port,
-)
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.opdef import Fields, Port
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import pooling_operator
 from trtsmith.importers.ops.regions._region_align_aliases import ALIASES
 from trtsmith.importers.ops.regions._region_cases import network_case, region_case
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, Geometry
-from trtsmith.importers.ops.regions._region_reference import pool_regions
 
 _DEFAULTS = {
     "output_height": 7,
@@ -84,36 +75,6 @@ CASES = (
 )
 
 
-def _huge(side: int, device: str) -> Huge:
-    """Two channels and 2 x 2 bins: at 32800, x has 2.15e9 elements (4.3 GB), and regions lie in both far corners."""
-    import torch
-
-    fields: Fields = _DEFAULTS | {"output_height": 2, "output_width": 2, "spatial_scale": 1.0}
-    x = torch.randn(1, 2, side, side, device=device, dtype=torch.float16)
-    crop = min(side, 128)
-    # Multiples of 32, which float16 has up to 65,504.
-    local = np.array([[0, 0, 0, 64, 64], [0, 32, 0, 96, 96], [0, 0, 64, 96, 96]], np.float64)
-    far = side - crop
-    shifted = local + np.array([0, far, far, far, far])
-    rois = torch.tensor(np.concatenate([local, shifted]), device=device, dtype=torch.float16)
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        geometry = Geometry(2, 2, 2, (1.0,), 0.5)
-        results = []
-        for place, part, found in (
-            ("near corner", slice(0, crop), outputs[0][:3]),
-            ("far corner", slice(far, side), outputs[0][3:]),
-        ):
-            cut = numbers(x[:, :, part, part])
-            results.append((place, numbers(found), pool_regions([cut], local, geometry)))
-        return results
-
-    return Huge(fields, {"x": x, "rois": rois}, check)
-
-
-HUGE = HugeCase(_huge, size=32800 + 96, small=160)
-
-
 def _geometry(fields: Fields) -> Geometry:
     return Geometry.of(fields, pooling=fields["pooling"])
 
@@ -160,7 +121,6 @@ REGION_ALIGN = pooling_operator(
     check=partial(common.check, 5),
     aliases=ALIASES,
     cases=CASES,
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     baselines={"torchvision": _torchvision},
 )

@@ -340,7 +340,6 @@ REGION_POOL = OpDef(
     ),
     cases=_CASES,
     tolerance={"float32": 1.7e-7, "float16": 5e-4, "bfloat16": 3.4e-3},
-    huge="a thread reads one bin of one plane, and addresses are 64-bit: RoI align's case stands for those",
     benchmarks=_BENCHMARKS,
     baselines={"torchvision": _torchvision},
     work=_work,

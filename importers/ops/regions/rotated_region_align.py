@@ -137,6 +137,5 @@ ROTATED_REGION_ALIGN = pooling_operator(
     check=partial(common.check, 6),
     aliases=_ALIASES,
     cases=CASES,
-    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
     benchmarks=BENCHMARKS,
 )

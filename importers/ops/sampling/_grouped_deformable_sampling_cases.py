@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from trtsmith.importers.dims import Unknown
-from trtsmith.importers.opdef import Arrays, Case, Fields, Huge, HugeCase, Shapes, Work
+from trtsmith.importers.opdef import Case, Fields, Shapes, Work
 from trtsmith.importers.ops._deformable_conv_cases import drawn_offsets
-from trtsmith.importers.ops._shared import numbers, size_faults
+from trtsmith.importers.ops._shared import size_faults
 
 LARGEST = 1 << 29
 """No side of the input, padding or reach of the kernel is larger: the kernel's places are 32-bit integers."""
@@ -223,40 +223,3 @@ CASES = (
     _case("no_batch_odd", (0, 7, 6, 3), 1, together=True),
     *BENCHMARKS,
 )
-
-
-def huge(reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]) -> HugeCase:
-    """Eight channels and a 1x1 kernel: at 16500x16500, x and output have 2.18e9 elements each (4.4 GB).
-
-    The reference runs on a crop of both far corners. Offsets are quarters of a pixel, up to 4: exact in float32 at any
-    position, so that the crop's small coordinates mean the same.
-    """
-    crop, far_reach = 96, 6
-    fields = _DEFAULTS | {"kernel_shape": (1, 1), "padding": (0, 0)}
-
-    def make(side: int, device: str) -> Huge:
-        import torch
-
-        half: dict[str, Any] = {"device": device, "dtype": torch.float16}
-        offset = torch.randint(-16, 17, (1, side, side, 2), device=device, dtype=torch.int8).to(torch.float16)
-        inputs = {
-            "x": torch.randn(1, side, side, 8, **half),
-            "offset": offset.div_(4),
-            "mask": torch.rand(1, side, side, 1, **half),
-        }
-
-        def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-            results = []
-            places = {
-                "near corner": (slice(0, crop), slice(0, crop - far_reach)),
-                "far corner": (slice(side - crop, side), slice(far_reach, crop)),
-            }
-            for place, (part, inner) in places.items():
-                arrays = {name: numbers(tensor[:, part, part]) for name, tensor in inputs.items()}
-                wanted = reference(fields, arrays)["output"][:, inner, inner]
-                results.append((place, numbers(outputs[0][:, part, part][:, inner, inner]), wanted))
-            return results
-
-        return Huge(fields, inputs, check)
-
-    return HugeCase(make, size=16500, small=150)

@@ -210,7 +210,6 @@ CORRELATION_LOOKUP = OpDef(
     ),
     cases=_CASES,
     tolerance={"float32": 2e-6, "float16": 4e-4, "bfloat16": 3.4e-3},
-    huge="windows are read by 64-bit addresses: RoI align's case stands for those",
     benchmarks=_BENCHMARKS,
     baselines={"grid_sample": _torch_reference},
     work=_work,

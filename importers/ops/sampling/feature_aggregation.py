@@ -284,7 +284,6 @@ FEATURE_AGGREGATION = OpDef(
     ),
     cases=_CASES,
     tolerance={"float32": 8e-6, "float16": 4.5e-4, "bfloat16": 3.4e-3},
-    huge="rows of features are read by 64-bit addresses: multi-scale deformable attention's case stands for those",
     benchmarks=_BENCHMARKS,
     baselines={"grid_sample": _torch_reference},
     work=_work,

@@ -17,8 +17,6 @@ from trtsmith.importers.opdef import (
     Expansion,
     Field,
     Fields,
-    Huge,
-    HugeCase,
     Kind,
     OpDef,
     Port,
@@ -27,7 +25,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import MOST, numbers, size_faults, then
+from trtsmith.importers.ops._shared import MOST, size_faults, then
 
 Made = dict[str, np.ndarray]
 
@@ -98,29 +96,6 @@ CASES = (
     _case("tiles_of_groups", (1, 144, 9, 40), (3, 2, 4), large=True, tiles=True),
     *BENCHMARKS,
 )
-
-
-def huge(reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]) -> HugeCase:
-    """Eight channels, one tap, the same size: with sides of 16,500, x and the output have 2.18e9 elements each."""
-    fields = _fields(1, 1, 1)
-
-    def make(side: int, device: str) -> Huge:
-        import torch
-
-        half: dict[str, Any] = {"device": device, "dtype": torch.float16}
-        inputs = {"x": torch.randn(1, 8, side, side, **half), "masks": torch.rand(1, 1, side, side, **half)}
-
-        def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-            results = []
-            for place, part in (("near corner", slice(0, 64)), ("far corner", slice(side - 64, side))):
-                arrays = {name: numbers(tensor[:, :, part, part]) for name, tensor in inputs.items()}
-                found = numbers(outputs[0][:, :, part, part])
-                results.append((place, found, reference(fields, arrays)["output"]))
-            return results
-
-        return Huge(fields, inputs, check)
-
-    return HugeCase(make, size=16_500, small=150)
 
 
 def expand_feature_reassembly(expansion: Expansion) -> Value:
@@ -309,7 +284,6 @@ FEATURE_REASSEMBLY = OpDef(
     ),
     cases=CASES,
     tolerance={"float32": 1.9e-7, "float16": 6e-4, "bfloat16": 4.5e-3},
-    huge=huge(_reference),
     benchmarks=BENCHMARKS,
     baselines={"unfold": _unfold},
     work=_work,

@@ -30,7 +30,6 @@ from trtsmith.importers.ops.sampling._grouped_deformable_sampling_cases import (
     BENCHMARKS,
     CASES,
     check,
-    huge,
     reach,
     shape,
     taps,
@@ -352,7 +351,6 @@ GROUPED_DEFORMABLE_SAMPLING = OpDef(
     aliases=ALIASES,
     cases=CASES,
     tolerance={"float32": 3e-6, "float16": 4.4e-4, "bfloat16": 3.6e-3},
-    huge=huge(_reference),
     benchmarks=BENCHMARKS,
     work=work,
 )

@@ -19,8 +19,6 @@ from trtsmith.importers.opdef import (
     Expansion,
     Field,
     Fields,
-    Huge,
-    HugeCase,
     Kind,
     OpDef,
     Port,
@@ -29,7 +27,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, size_of, then
+from trtsmith.importers.ops._shared import faults_of_int32, size_faults, size_of, then
 
 
 def expand_local_correlation(expansion: Expansion) -> Value:
@@ -153,34 +151,6 @@ CASES = (
     ),
     *BENCHMARKS,
 )
-
-
-def huge(reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]) -> HugeCase:
-    """Sixteen channels, nine displacements: with sides of 11,600, the two inputs have 2.15e9 elements each."""
-
-    def make(side: int, device: str) -> Huge:
-        import torch
-
-        shape = (1, 16, side, side)
-        inputs = {
-            name: torch.randn(shape, device=device, dtype=torch.float16) for name in ("first", "second")
-        }
-
-        def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-            """The reference on a crop of both corners, but for the crop's inner ends."""
-            results = []
-            for place, part, inner in (
-                ("near corner", slice(0, 48), slice(0, 47)),
-                ("far corner", slice(side - 48, side), slice(1, 48)),
-            ):
-                arrays = {name: numbers(tensor[:, :, part, part]) for name, tensor in inputs.items()}
-                found = numbers(outputs[0][..., part, part])[..., inner, inner]
-                results.append((place, found, reference(ONE, arrays)["output"][..., inner, inner]))
-            return results
-
-        return Huge(ONE, inputs, check)
-
-    return HugeCase(make, size=11_600, small=100)
 
 
 _PAIRS = ("kernel_size", "stride", "padding", "dilation", "dilation_patch")
@@ -374,7 +344,6 @@ LOCAL_CORRELATION = OpDef(
     ),
     cases=CASES,
     tolerance={"float32": 2e-7, "float16": 6e-4, "bfloat16": 4.5e-3},
-    huge=huge(_reference),
     benchmarks=BENCHMARKS,
     baselines={"shifted_products": _torch_reference},
     work=_work,

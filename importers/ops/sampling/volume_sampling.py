@@ -9,21 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
-from trtsmith.importers.opdef import (
-    Arrays,
-    Case,
-    Expansion,
-    Field,
-    Fields,
-    Huge,
-    HugeCase,
-    Kind,
-    OpDef,
-    Port,
-    Shapes,
-    Work,
-)
-from trtsmith.importers.ops._shared import faults_of_int32, flag, numbers, put_some, size_faults, size_of
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes, Work
+from trtsmith.importers.ops._shared import faults_of_int32, flag, put_some, size_faults, size_of
 
 _FAR = -9.0
 
@@ -199,41 +186,6 @@ CASES = (
 )
 
 
-def huge() -> HugeCase:
-    """Eight channels and as many points as voxels: with sides of 647, x and the output have 2.17e9 elements each.
-
-    Points lie outside but for a few, which lie on corners of the volume and in its middle: float16 holds these exactly.
-    """
-    fields = _fields(NEAREST, ZEROS, 1)
-
-    def make(side: int, device: str) -> Huge:
-        import torch
-
-        side = side // 2 * 2 + 1  # so that 0 is the middle of a voxel
-        half: dict[str, Any] = {"device": device, "dtype": torch.float16}
-        x = torch.randn(1, 8, side, side, side, **half)
-        grid = torch.full((1, side, side, side, 3), 4.0, **half)
-        last = side - 1
-        places = [(0, 0, 0), (side // 2, 1, 2), (last, last, last), (last, last, last - 1)]
-        targets = [(1.0, 1.0, 1.0), (0.0, 0.0, 1.0), (-1.0, -1.0, -1.0), (0.0, 1.0, 1.0)]
-        for place, target in zip(places, targets, strict=True):
-            grid[0][place] = torch.tensor(target, **half)
-
-        def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-            results = []
-            for (slab, row, column), target in zip(places, targets, strict=True):
-                x_at, y_at, z_at = (round((c + 1) / 2 * last) for c in target)
-                found = numbers(outputs[0][0, :, slab, row, column])
-                results.append((f"point {slab}, {row}, {column}", found, numbers(x[0, :, z_at, y_at, x_at])))
-            beside = numbers(outputs[0][0, :, last, last, side - 30 : last - 1])
-            results.append(("points outside", beside + 1, np.ones(beside.shape)))
-            return results
-
-        return Huge(fields, {"x": x, "grid": grid}, check)
-
-    return HugeCase(make, size=647, small=41)
-
-
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     return {"output": (*shapes["x"][:2], *shapes["grid"][1:4])}
 
@@ -359,7 +311,6 @@ VOLUME_SAMPLING = OpDef(
     expand=expand_volume_sampling,
     cases=CASES,
     tolerance={"float32": 1.1e-5, "float16": 4.4e-4, "bfloat16": 4e-3},
-    huge=huge(),
     benchmarks=BENCHMARKS,
     baselines={"grid_sample": _grid_sample},
     work=_work,

@@ -19,8 +19,6 @@ SELECTED = (
     Port("count", "S", 0, "number of boxes that are left", size=True),
 )
 
-HUGE = "it needs 69 GB of workspace for 2^31 scores"
-
 
 def selected_shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     return {"selected": (*shapes["count"], 3), "count": ()}

@@ -238,7 +238,6 @@ DETECTION_SELECTION = OpDef(
     expand=expand,
     aliases=ALIASES,
     cases=CASES,
-    huge="an image has fewer than 2^31 scores, and the images of a batch are apart",
     benchmarks=BENCHMARKS,
     work=work,
     workspace=True,

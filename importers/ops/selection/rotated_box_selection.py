@@ -20,7 +20,6 @@ from trtsmith.importers.ops.selection._rotated_box_selection_aliases import ROTA
 from trtsmith.importers.ops.selection._rotated_box_selection_onnx import expand
 from trtsmith.importers.ops.selection._rotated_share import LEAST_SHARE, shares, torch_shares
 from trtsmith.importers.ops.selection._selected_boxes import (
-    HUGE,
     NO_LIMIT,
     SELECTED,
     box_faults,
@@ -164,7 +163,6 @@ ROTATED_BOX_SELECTION = OpDef(
     torch_reference=_torch_reference,
     expand=expand,
     aliases=ROTATED_BOX_SELECTION_ALIASES,
-    huge=HUGE,
     cases=(
         Case("one_of_each", _with(), _inputs(1, 1, 1)),
         Case("few", _with(0.25), _inputs(1, 1, 40, spread=2.0)),

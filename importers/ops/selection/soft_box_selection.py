@@ -252,7 +252,6 @@ SOFT_BOX_SELECTION = OpDef(
         ),
     ),
     tolerance={"float32": 8e-9, "float16": 2.4e-5, "bfloat16": 2e-4},
-    huge="boxes are taken one after the other, each with a look at all: 2^31 would take years",
     cases=(
         Case("one_of_each", _with(min_score=0.0), _inputs(2)),
         Case("no_other", _with(), _inputs(1)),

@@ -14,21 +14,8 @@ import numpy as np
 import onnx
 
 from trtsmith.importers.builder import TO_END, Builder, Value
-from trtsmith.importers.opdef import (
-    Arrays,
-    Case,
-    Expansion,
-    Field,
-    Fields,
-    Huge,
-    HugeCase,
-    Kind,
-    OpDef,
-    Port,
-    Shapes,
-    Work,
-)
-from trtsmith.importers.ops._shared import AXIS, axis_of, check_axis, flag, numbers
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes, Work
+from trtsmith.importers.ops._shared import AXIS, axis_of, check_axis, flag
 
 
 def expand(expansion: Expansion) -> tuple[Value, Value]:
@@ -145,29 +132,6 @@ def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {"x": np.array([row, row[::-1]])}
 
 
-def _huge(size: int, device: str) -> Huge:
-    """Rows of 65,600 elements, two above 0 in each: at 32,800 rows x has 2.15e9 elements (4.3 GB)."""
-    import torch
-
-    columns = 2 * size
-    x = torch.zeros(size, columns, device=device, dtype=torch.float16)
-    rows = torch.arange(size, device=device)
-    places = (rows * 7919 + 13) % columns
-    x[rows, places] = 2.0
-    x[rows, (places + 5) % columns] = 1.0
-    last = slice(max(size - 16, 0), size)
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        values, indices = outputs
-        return [
-            ("largest of the last rows", numbers(values[last, 0]), np.full(len(rows[last]), 2.0)),
-            ("their places", numbers(indices[last, 0]), numbers(places[last])),
-            ("places of the next", numbers(indices[last, 1]), numbers((places[last] + 5) % columns)),
-        ]
-
-    return Huge(_with(2), {"x": x}, check)
-
-
 def _work(_fields: Fields, shapes: Shapes) -> Work:
     """Every element is compared once, at least."""
     return Work(flops=math.prod(shapes["x"]))
@@ -197,7 +161,6 @@ TOP_ELEMENTS = OpDef(
     torch_reference=_torch_reference,
     baselines={"topk": _torch_topk},
     expand=expand,
-    huge=HugeCase(_huge, size=32800, small=40),
     cases=(
         Case("one_of_each", _with(1), _inputs(1)),
         Case("vector", _with(20), _inputs(37)),

@@ -24,8 +24,6 @@ from trtsmith.importers.opdef import (
     Field,
     Fields,
     Filters,
-    Huge,
-    HugeCase,
     Kind,
     OpDef,
     Port,
@@ -34,16 +32,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import (
-    MOST,
-    SAMPLED,
-    faults_of_int32,
-    numbers,
-    put_some,
-    size_faults,
-    size_of,
-    then,
-)
+from trtsmith.importers.ops._shared import MOST, faults_of_int32, put_some, size_faults, size_of, then
 from trtsmith.importers.ops.sparse._grids import MOST_TAPS
 from trtsmith.importers.ops.sparse._rulebook_cases import neighbours, scan
 
@@ -267,33 +256,6 @@ CASES = (
 )
 
 
-def _huge(rows: int, device: str) -> Huge:
-    """64 channels in and out of one tap: with 34 million rows, features and output have 2.18e9 elements each."""
-    import torch
-
-    channels = 64
-    features = torch.randn(rows, channels, device=device, dtype=torch.float16)
-    weights = torch.randn(channels, 1, 1, 1, channels, device=device, dtype=torch.float16)
-    pairs = torch.arange(rows - 1, -1, -1, device=device, dtype=torch.int32)[None]
-
-    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        output = outputs[0]
-        matrix = numbers(weights).reshape(channels, channels)
-        results = []
-        for name, start in (("first", 0), ("middle", rows // 2), ("last", rows - SAMPLED)):
-            read = torch.arange(start, start + SAMPLED, device=device)
-            wanted = numbers(features[rows - 1 - read]) @ matrix.T
-            results.append((f"{name} rows", numbers(output[read]), wanted))
-        return results
-
-    return Huge(
-        {"activation": 0, "slope": 0.0}, {"features": features, "weights": weights, "pairs": pairs}, check
-    )
-
-
-HUGE = HugeCase(_huge, size=34_000_000, small=300)
-
-
 RELU, SIGMOID, LEAKY_RELU = 1, 2, 3
 
 
@@ -403,7 +365,6 @@ RULEBOOK_CONVOLUTION = OpDef(
     tolerance={"float32": 1.3e-6, "float16": 5e-4, "bfloat16": 4e-3},
     filters=Filters(weights="weights", bias="bias"),
     tensor_cores=True,
-    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=_work,
 )

@@ -178,6 +178,5 @@ STRIDED_RULEBOOK = OpDef(
     expand=expand,
     aliases=STRIDED,
     cases=STRIDED_CASES,
-    huge="a size tensor may not hold 2^31 rows, and more pairs of fewer rows differ in nothing but the size of the table",
     workspace=True,
 )

@@ -121,7 +121,6 @@ SUBMANIFOLD_RULEBOOK = OpDef(
     aliases=SUBMANIFOLD,
     cases=SUBMANIFOLD_CASES,
     benchmarks=SUBMANIFOLD_BENCHMARKS,
-    huge="rows are int32, and 2^31 pairs of less than 2^31 rows differ from fewer in nothing but the size of the table",
     work=_work,
     workspace=True,
 )

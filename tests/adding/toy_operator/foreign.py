@@ -35,4 +35,6 @@ INCONSISTENT = (
     Inconsistent(PEAKS, {"x": (7,), "least": (1,)}, {"least": (2,)}, "least has 2 elements", {"plateaus": 0}),
 )
 
+HUGE = "it is a toy, and counts in 32 bits"
+
 LARGEST = (Largest(PEAKS, {"plateaus": 1}, (("float16", (Largest.SIZE,)),)),)

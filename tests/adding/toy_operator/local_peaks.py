@@ -136,7 +136,6 @@ LOCAL_PEAKS = OpDef(
     torch_reference=_torch_reference,
     expand=_expand,
     workspace=True,
-    huge="it is a toy, and counts in 32 bits",
     aliases=(
         Alias(
             op_type="FindPeaks",

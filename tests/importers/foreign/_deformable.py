@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Inconsistent
+from tests.importers.foreign.model import Arrays, Huge, HugeCase, Inconsistent, numbers
 from tests.importers.oracles import deformable_convolution
+from trtsmith.importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
 
 GEOMETRY: dict[str, Any] = {"stride": (2, 1), "dilation": (1, 2), "groups": 2, "offset_groups": 3}
 """x [2, 6, 8, 9], kernel 3x2, padding 1 above, 1 below, 2 at either side: output 4 x 11."""
@@ -115,3 +116,46 @@ def inconsistent(op: str, *, masked: bool) -> list[Inconsistent]:
     """What both operators check."""
     shapes = {name: shape for name, shape in SHAPES.items() if masked or name != "mask"}
     return [Inconsistent(op, shapes, change, message, FIELDS, fields) for fields, change, message in _WRONG]
+
+
+def huge_convolution(masked: bool) -> HugeCase:
+    """Two channels and a 1x1 kernel: at 32800x32800, x, offset and output have 2.15e9 elements each (4.3 GB).
+
+    The reference runs on a crop of both far corners. Offsets are quarters of a pixel, up to 4: exact in float32 at any
+    position, so that the crop's small coordinates mean the same.
+    """
+    crop, reach = 96, 6
+    fields = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1, "offset_groups": 1}
+
+    def make(side: int, device: str) -> Huge:
+        import torch
+
+        half: dict[str, Any] = {"device": device, "dtype": torch.float16}
+        offset = torch.randint(-16, 17, (1, 2, side, side), device=device, dtype=torch.int8).to(torch.float16)
+        inputs = {"x": torch.randn(1, 2, side, side, **half), "offset": offset.div_(4)}
+        if masked:
+            inputs["mask"] = torch.rand(1, 1, side, side, **half)
+        inputs |= {"weight": torch.randn(2, 2, 1, 1, **half), "bias": torch.randn(2, **half)}
+
+        def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+            results = []
+            places = {
+                "near corner": (slice(0, crop), slice(0, crop - reach)),
+                "far corner": (slice(side - crop, side), slice(reach, crop)),
+            }
+            for place, (part, inner) in places.items():
+                arrays = {
+                    name: (tensor[:, :, part, part] if tensor.shape[2:] == (side, side) else tensor)
+                    .cpu()
+                    .numpy()
+                    for name, tensor in inputs.items()
+                }
+                wanted = MODULATED_DEFORMABLE_CONVOLUTION.reference(fields, arrays)["output"][
+                    :, :, inner, inner
+                ]
+                results.append((place, numbers(outputs[0][:, :, part, part][:, :, inner, inner]), wanted))
+            return results
+
+        return Huge(fields, inputs, check)
+
+    return HugeCase(make, size=32800, small=150)

@@ -27,3 +27,6 @@ EXAMPLES = (
 )
 
 INCONSISTENT = (Inconsistent(ORDER, {"x": (5,)}, {"x": (5, 2)}, "x has 2 dimensions, not 1"),)
+
+
+HUGE = "of 2^31 elements, the workspace alone would have 69 GB"

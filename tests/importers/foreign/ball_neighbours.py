@@ -59,3 +59,6 @@ INCONSISTENT = (
     Inconsistent(BALL, SHAPES, {"points": (2, 9, 2), "queries": (2, 5, 2)}, "points[2] = 2, not 3", FIELDS),
     Inconsistent(BALL, SHAPES, {"points": (2, 2**30, 3)}, "points[1] = 1073741824", FIELDS),
 )
+
+
+HUGE = "of more than 2^31 coordinates, the pairs would take minutes; addresses are 64-bit"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
 
 POOL = "BevPool"
 HEIGHT, WIDTH = 3, 4
@@ -112,3 +114,43 @@ INCONSISTENT = (
         POOL, SHAPES, {}, "4294967296 cells", FIELDS, {"output_height": 2**20, "output_width": 2**12}
     ),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """A row of features for each cell, 80 channels: with 26,900,000 of them, x and the output have 2.15e9 elements each."""
+    import torch
+
+    near = np.arange(40)
+    rows = np.concatenate([near, side - 1 - near])
+    fields = {"output_planes": 1, "output_height": 1, "output_width": side}
+    feat = torch.randn(1, 1, side, 80, device=device, dtype=torch.float16)
+    depth = torch.rand(1, 1, 1, side, device=device).half()
+
+    def ranks(values: np.ndarray) -> Any:
+        return torch.tensor(values, device=device, dtype=torch.int32)
+
+    inputs = {
+        "depth": depth,
+        "feat": feat,
+        "ranks_depth": ranks(rows),
+        "ranks_feat": ranks(rows[::-1].copy()),
+        "ranks_bev": ranks(rows),
+        "interval_starts": ranks(np.arange(80)),
+        "interval_lengths": ranks(np.ones(80)),
+    }
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """The first forty cells have the last rows of features, the last forty the first; beside them cells are empty."""
+        found, results, empty = outputs[0][0, 0], [], np.zeros((8, 80))
+        first, last = slice(0, 40), slice(side - 40, side)
+        for place, cut, rows in (("first cells", first, last), ("last cells", last, first)):
+            right = numbers(depth[0, 0, 0, cut])[:, None] * numbers(feat[0, 0, rows])
+            parts = [right, empty] if cut is first else [empty, right]
+            wide = slice(0, 48) if cut is first else slice(side - 48, side)
+            results.append((place, numbers(found[wide]), np.concatenate(parts)))
+        return results
+
+    return Huge(fields, inputs, check)
+
+
+HUGE = HugeCase(huge, size=26_900_000, small=150)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tests.importers.foreign._regions import sample
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
+from trtsmith.importers.ops.box_sampling.border_align import BORDER_ALIGN
 
 ALIGN = "BorderAlign"
 STEPS = 3
@@ -54,3 +57,35 @@ INCONSISTENT = (
     Inconsistent(ALIGN, SHAPES, {"x": (2, 4, 65536, 32768)}, "65536 x 32768 pixels", FIELDS),
     Inconsistent(ALIGN, SHAPES, {}, "pool_size = 1025, more than 1024", FIELDS, {"pool_size": 1025}),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """32 channels of side * side pixels: at 8,200, x has 2.15e9 elements (4.3 GB); boxes lie in both far corners."""
+    import torch
+
+    x = torch.randn(1, 32, side, side, device=device, dtype=torch.float16)
+    # Multiples of 32, which float16 has up to 65,504.
+    far = (side - 100) // 32 * 32
+    boxes = torch.tensor(
+        [[[0, 0, 32, 64], [far, far, far + 64, far + 32]]], device=device, dtype=torch.float16
+    )
+    fields = {"pool_size": 8}
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        results = []
+        for k, start in enumerate((0, far)):
+            cut = slice(start, start + 100)
+            part = {"x": numbers(x[:, :, cut, cut]), "boxes": numbers(boxes[:, k : k + 1]) - start}
+            results.append(
+                (
+                    f"box {k}",
+                    numbers(outputs[0][0, :, k]),
+                    BORDER_ALIGN.reference(fields, part)["output"][0, :, 0],
+                )
+            )
+        return results
+
+    return Huge(fields, {"x": x, "boxes": boxes}, check)
+
+
+HUGE = HugeCase(huge, size=8_200, small=200)

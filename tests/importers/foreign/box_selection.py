@@ -111,3 +111,6 @@ LARGEST = (
         (("float32", (Largest.SIZE, 5, 4)), ("float32", _SCORES), ("int64", (1,)), ("float32", (1,))),
     ),
 )
+
+
+HUGE = "it needs 69 GB of workspace for 2^31 scores"

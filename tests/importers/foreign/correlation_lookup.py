@@ -61,3 +61,6 @@ INCONSISTENT = (
     ),
     Inconsistent(LOOKUP, SHAPES, {}, "radius = 33, more than 32", FIELDS, {"radius": 33}),
 )
+
+
+HUGE = "windows are read by 64-bit addresses: RoI align's case stands for those"

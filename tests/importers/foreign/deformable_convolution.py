@@ -9,6 +9,7 @@ from tests.importers.foreign._deformable import (
     OWN,
     convolution,
     convolution_inputs,
+    huge_convolution,
     inconsistent,
     torchvision,
     torchvision_inputs,
@@ -38,3 +39,6 @@ EXAMPLES = (
 )  # fmt: skip
 
 INCONSISTENT = tuple(inconsistent(DCN1, masked=False))
+
+
+HUGE = huge_convolution(masked=False)

@@ -64,3 +64,6 @@ INCONSISTENT = (
     Inconsistent(DEFORMABLE, SHAPES, {"x": (1, 6, 65536, 32768)}, "65536 x 32768 pixels", FIELDS),
     Inconsistent(DEFORMABLE, SHAPES, {}, "sampling_ratio = 1025", FIELDS, {"sampling_ratio": 1025}),
 )
+
+
+HUGE = "its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ"

@@ -312,3 +312,6 @@ INCONSISTENT += (
         wrong_fields={"polygon_iou": 1, "clip": 1},
     ),
 )
+
+
+HUGE = "an image has fewer than 2^31 scores, and the images of a batch are apart"

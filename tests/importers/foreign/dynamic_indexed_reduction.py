@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tests.importers.foreign._rows import inputs, one_dimension, scattered
-from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, Largest, numbers
+from trtsmith.importers.ops.reduction._rows import SUM
 
 SCATTER = "DynamicIndexedReduction"
 
@@ -58,3 +61,27 @@ INCONSISTENT = (
 )
 
 LARGEST = (Largest(SCATTER, FIELDS, (("float32", (Largest.SIZE, 0)), ("int64", (Largest.SIZE,)))),)
+
+
+def huge(side: int, device: str) -> Huge:
+    """Rows of side elements, each its own segment but for the last: at 46,400, source and output have 2.15e9 elements."""
+    import torch
+
+    source = torch.randn(side, side, device=device, dtype=torch.float16)
+    index = torch.arange(side, device=device).flip(0)
+    index[-1] = 1
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        rows = outputs[0].reshape(-1)[: side * side].reshape(side, side)
+        last = numbers(source[-2]) + numbers(source[-1])
+        return [
+            ("last segment", numbers(rows[side - 1]), numbers(source[0])),
+            ("two rows", numbers(rows[1]), last),
+            ("none", numbers(rows[0]) + 1, np.ones(side)),
+            ("count", numbers(outputs[2]), np.array(float(side))),
+        ]
+
+    return Huge({"reduction": SUM}, {"source": source, "index": index}, check)
+
+
+HUGE = HugeCase(huge, size=46_400, small=150)

@@ -58,3 +58,6 @@ INCONSISTENT = (
     ),
     Inconsistent(SAMPLING, {"points": (2, 9, 3)}, {"points": (1, 2**30, 3)}, "more than 1073741823", FIELDS),
 )
+
+
+HUGE = "of more than 2^31 coordinates, a cloud's steps would take minutes; addresses are 64-bit"

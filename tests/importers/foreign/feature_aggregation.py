@@ -111,3 +111,8 @@ INCONSISTENT = tuple(
         (VIEWS, "cameras and image_sizes must both be there, or neither"),
     )
 )
+
+
+HUGE = (
+    "rows of features are read by 64-bit addresses: multi-scale deformable attention's case stands for those"
+)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
+from trtsmith.importers.ops.sampling.feature_reassembly import FEATURE_REASSEMBLY
 
 REASSEMBLY = "FeatureReassembly"
 
@@ -76,3 +78,25 @@ INCONSISTENT = (
         REASSEMBLY, SHAPES, {}, "scale_factor = 1025 is more than 1024", FIELDS, {"scale_factor": 1025}
     ),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Eight channels, one tap, the same size: with sides of 16,500, x and the output have 2.18e9 elements each."""
+    import torch
+
+    fields = {"kernel_size": 1, "groups": 1, "scale_factor": 1}
+    half: dict[str, Any] = {"device": device, "dtype": torch.float16}
+    inputs = {"x": torch.randn(1, 8, side, side, **half), "masks": torch.rand(1, 1, side, side, **half)}
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        results = []
+        for place, part in (("near corner", slice(0, 64)), ("far corner", slice(side - 64, side))):
+            arrays = {name: numbers(tensor[:, :, part, part]) for name, tensor in inputs.items()}
+            found = numbers(outputs[0][:, :, part, part])
+            results.append((place, found, FEATURE_REASSEMBLY.reference(fields, arrays)["output"]))
+        return results
+
+    return Huge(fields, inputs, check)
+
+
+HUGE = HugeCase(huge, size=16_500, small=150)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
+from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
 
 SAMPLING = "GroupedDeformableSampling"
 GROUPS = 3
@@ -187,3 +188,47 @@ INCONSISTENT = (
     Inconsistent(SAMPLING, SHAPES, {}, "of the padding is 536870913", FIELDS, {"padding": (536870913, 1)}),
     Inconsistent(SAMPLING, SHAPES, {}, "of the kernel is 1073741824", FIELDS, {"dilation": (1, 536870912)}),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Eight channels and a 1x1 kernel: at 16500x16500, x and output have 2.18e9 elements each (4.4 GB).
+
+    The reference runs on a crop of both far corners. Offsets are quarters of a pixel, up to 4: exact in float32 at any
+    position, so that the crop's small coordinates mean the same.
+    """
+    import torch
+
+    fields = {
+        "kernel_shape": (1, 1),
+        "stride": (1, 1),
+        "padding": (0, 0),
+        "dilation": (1, 1),
+        "groups": 1,
+        "offset_scale": 1.0,
+        "remove_center": 0,
+    }
+    crop, far_reach = 96, 6
+    half: dict[str, Any] = {"device": device, "dtype": torch.float16}
+    offset = torch.randint(-16, 17, (1, side, side, 2), device=device, dtype=torch.int8).to(torch.float16)
+    inputs = {
+        "x": torch.randn(1, side, side, 8, **half),
+        "offset": offset.div_(4),
+        "mask": torch.rand(1, side, side, 1, **half),
+    }
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        results = []
+        places = {
+            "near corner": (slice(0, crop), slice(0, crop - far_reach)),
+            "far corner": (slice(side - crop, side), slice(far_reach, crop)),
+        }
+        for place, (part, inner) in places.items():
+            arrays = {name: numbers(tensor[:, part, part]) for name, tensor in inputs.items()}
+            wanted = GROUPED_DEFORMABLE_SAMPLING.reference(fields, arrays)["output"][:, inner, inner]
+            results.append((place, numbers(outputs[0][:, part, part][:, inner, inner]), wanted))
+        return results
+
+    return Huge(fields, inputs, check)
+
+
+HUGE = HugeCase(huge, size=16500, small=150)

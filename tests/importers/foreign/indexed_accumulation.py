@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tests.importers.foreign._rows import INDEX, inputs, one_dimension
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
+from trtsmith.importers.ops.reduction._rows import MAX
 
 ACCUMULATION = "IndexedAccumulation"
 REDUCTIONS = {"sum": (0, np.add), "max": (2, np.maximum), "min": (3, np.minimum)}
@@ -76,3 +79,28 @@ INCONSISTENT = (
     Inconsistent(ACCUMULATION, SHAPES, {"source": (9, 4)}, "source[1] = 4, but data[1] = 5", FIELDS),
     Inconsistent(ACCUMULATION, SHAPES, {"index": (8,)}, "index[0] = 8, but source[0] = 9", FIELDS),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Rows of side elements, of data and of the source: at 46,400, each has 2.15e9 elements."""
+    import torch
+
+    data = torch.randn(side, side, device=device, dtype=torch.float16)
+    source = torch.randn(side, side, device=device, dtype=torch.float16)
+    index = torch.full((side,), -1, device=device)
+    index[[0, side // 2, side - 1]] = torch.tensor([side - 1, 2, side - 1], device=device)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        output = outputs[0]
+        three = np.stack([numbers(data[-1]), numbers(source[0]), numbers(source[-1])])
+        two = np.stack([numbers(data[2]), numbers(source[side // 2])])
+        return [
+            ("no row", numbers(output[-2]), numbers(data[-2])),
+            ("two rows", numbers(output[-1]), three.max(0)),
+            ("one row", numbers(output[2]), two.max(0)),
+        ]
+
+    return Huge({"reduction": MAX}, {"data": data, "index": index, "source": source}, check)
+
+
+HUGE = HugeCase(huge, size=46_400, small=150)

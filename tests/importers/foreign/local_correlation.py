@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
+from trtsmith.importers.ops.sampling.local_correlation import LOCAL_CORRELATION
 
 CORRELATION = "LocalCorrelation"
 
@@ -88,3 +90,35 @@ INCONSISTENT = (
         {"dilation": (1, 536870912), "padding": (1, 536870912)},
     ),
 )  # fmt: skip
+
+
+def huge(side: int, device: str) -> Huge:
+    """Sixteen channels, nine displacements: with sides of 11,600, the two inputs have 2.15e9 elements each."""
+    import torch
+
+    fields = {
+        "max_displacement": 1,
+        **dict.fromkeys(("kernel_size", "stride", "dilation", "dilation_patch"), (1, 1)),
+    }
+    fields["padding"] = (0, 0)
+    shape = (1, 16, side, side)
+    inputs = {name: torch.randn(shape, device=device, dtype=torch.float16) for name in ("first", "second")}
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """The reference on a crop of both corners, but for the crop's inner ends."""
+        results = []
+        for place, part, inner in (
+            ("near corner", slice(0, 48), slice(0, 47)),
+            ("far corner", slice(side - 48, side), slice(1, 48)),
+        ):
+            arrays = {name: numbers(tensor[:, :, part, part]) for name, tensor in inputs.items()}
+            found = numbers(outputs[0][..., part, part])[..., inner, inner]
+            results.append(
+                (place, found, LOCAL_CORRELATION.reference(fields, arrays)["output"][..., inner, inner])
+            )
+        return results
+
+    return Huge(fields, inputs, check)
+
+
+HUGE = HugeCase(huge, size=11_600, small=100)

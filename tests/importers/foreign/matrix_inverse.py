@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
 
 INVERSE = "MatrixInverse"
 
@@ -32,3 +34,23 @@ INCONSISTENT = (
     Inconsistent(INVERSE, {"x": (2, 4, 4)}, {"x": (2, 4, 5)}, "the matrices of x are not square: 4 x 5"),
     Inconsistent(INVERSE, {"x": (4, 4)}, {"x": (4,)}, "x has rank 1"),
 )
+
+
+def huge(count: int, device: str) -> Huge:
+    """Matrices of 4x4, far from singular: at 2^27 and more, input and output have 2.15e9 elements each (4.3 GB)."""
+    import torch
+
+    x = torch.randn(count, 4, 4, device=device, dtype=torch.float16).mul_(0.2)
+    x.diagonal(dim1=1, dim2=2).add_(2)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        places = {"first matrices": slice(0, 500), "last matrices": slice(count - 500, count)}
+        return [
+            (place, numbers(outputs[0][part]), np.linalg.inv(numbers(x[part])))
+            for place, part in places.items()
+        ]
+
+    return Huge({}, {"x": x}, check)
+
+
+HUGE = HugeCase(huge, size=2**27 + 1000, small=1200)

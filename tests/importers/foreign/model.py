@@ -66,3 +66,35 @@ class Largest:
 
     def __str__(self) -> str:
         return self.op
+
+
+SAMPLED = 64
+"""Rows that a huge case compares in each place."""
+
+
+@dataclass(frozen=True)
+class Huge:
+    """Tensors of more than 2^31 elements on a GPU, in float16, and the expected values at a few places of the outputs.
+
+    inputs: PyTorch tensors by port name.
+    check:  from the outputs, PyTorch tensors in port order: (name of the place, actual, expected in float64).
+    """
+
+    fields: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    check: Callable[[list[Any]], list[tuple[str, np.ndarray, np.ndarray]]]
+
+
+@dataclass(frozen=True)
+class HugeCase:
+    """make: a Huge from a size and a PyTorch device. size: for the GPU; small: for a CPU test of `check` itself."""
+
+    make: Callable[[int, str], Huge]
+    size: int
+    small: int
+
+
+def numbers(tensor: Any) -> np.ndarray:
+    """A PyTorch tensor in float64, on the CPU."""
+    array: np.ndarray = tensor.double().cpu().numpy()
+    return array

@@ -15,6 +15,7 @@ from tests.importers.foreign._deformable import (
     SQUARE,
     convolution,
     convolution_inputs,
+    huge_convolution,
     inconsistent,
     torchvision,
     torchvision_inputs,
@@ -91,3 +92,6 @@ INCONSISTENT = (
     Inconsistent(DCN2, SHAPES, {"mask": (3, 18, 5, 8)}, "mask[0] = 3, not 2 = x[0]", FIELDS),
     Inconsistent(DCN2, SHAPES, {"mask": (2, 18, 4, 8)}, "mask[2] = 4, not 5", FIELDS),
 )
+
+
+HUGE = huge_convolution(masked=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign._attention import HEADS, huge_attention
+from tests.importers.foreign.model import SAMPLED, Arrays, Example, Huge, HugeCase, Inconsistent
 from tests.importers.oracles import deformable_attention
 
 MSDA = "MultiscaleDeformableAttention"
@@ -59,3 +62,22 @@ INCONSISTENT = tuple(
         ({"sampling_locations": (2, 5, 4, 3, 6, 3)}, "sampling_locations[5] = 3"),
     )
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    import torch
+
+    shape = (1, side * side, HEADS, 1, 1)
+    half: dict[str, Any] = {"device": device, "dtype": torch.float16}
+    locations = torch.rand(*shape, 2, **half)
+    locations[:, -SAMPLED:] = 1 - locations[:, -SAMPLED:] * 2**-8
+    weights = torch.rand(*shape, **half)
+
+    def pixel(first: int, last: int) -> Any:
+        return locations[0, first:last, :, 0, 0].double() * side - 0.5
+
+    samples = {"sampling_locations": locations, "attention_weights": weights}
+    return huge_attention(side, device, samples, pixel, weights[0, ..., 0, 0])
+
+
+HUGE = HugeCase(huge, size=2900, small=20)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign._attention import HEADS, huge_attention
+from tests.importers.foreign.model import SAMPLED, Arrays, Example, Huge, HugeCase, Inconsistent
 from tests.importers.oracles import deformable_attention
 
 MSDA_OFFSETS = "MultiscaleDeformableAttentionFromOffsets"
@@ -119,3 +122,28 @@ INCONSISTENT = tuple(
         ({"sampling_offsets": (2, 5, 4, 3, 6, 3)}, "sampling_offsets[5] = 3"),
     )
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """The weight of one sample is 1, whatever its logit."""
+    import torch
+
+    rows = side * side
+    half: dict[str, Any] = {"device": device, "dtype": torch.float16}
+    references = torch.rand(1, rows, 1, 1, 2, device=device)
+    references[:, -SAMPLED:] = 1 - references[:, -SAMPLED:] * 2**-8
+    offsets = torch.randn(1, rows, HEADS, 1, 1, 2, **half)
+
+    def pixel(first: int, last: int) -> Any:
+        reference = references[0, first:last, 0].double()
+        return reference * side - 0.5 + offsets[0, first:last, :, 0, 0].double()
+
+    samples = {
+        "reference_points": references,
+        "sampling_offsets": offsets,
+        "attention_logits": torch.randn(1, rows, HEADS, 1, 1, **half),
+    }
+    return huge_attention(side, device, samples, pixel, torch.ones(rows, HEADS, device=device))
+
+
+HUGE = HugeCase(huge, size=2900, small=20)

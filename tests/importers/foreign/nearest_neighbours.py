@@ -36,3 +36,6 @@ INCONSISTENT = (
         NEAREST, SHAPES, {"queries": (2, 5, 4)}, "queries[2] = 4, but points[2] = 3", {"neighbours": K}
     ),
 )
+
+
+HUGE = "of more than 2^31 coordinates, the pairs would take minutes; addresses are 64-bit"

@@ -140,3 +140,8 @@ INCONSISTENT = (
         {"stride": (1, 1, 4)},
     ),
 )
+
+
+HUGE = (
+    "a block reads rows of its own places, and their addresses are 64-bit: RoI align's case stands for those"
+)

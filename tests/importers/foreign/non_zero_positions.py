@@ -24,3 +24,6 @@ EXAMPLES = (Example(POSITIONS, POSITIONS, "trtsmith", {}, _inputs, _found),)
 INCONSISTENT = (Inconsistent(POSITIONS, {"x": (3,)}, {"x": ()}, "x has no dimensions"),)
 
 LARGEST = (Largest(POSITIONS, {}, (("float16", (1, Largest.SIZE)),)),)
+
+
+HUGE = "it refuses 2^31 elements, whose number a size tensor might not hold"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
 
 SCATTER = "PillarScatter"
 HEIGHT, WIDTH = 5, 7
@@ -46,3 +48,30 @@ INCONSISTENT = (
     Inconsistent(SCATTER, SHAPES, {"coords": (2, 9, 3)}, "coords[2] = 3, not 4", FIELDS),
     Inconsistent(SCATTER, SHAPES, {"counts": (1,)}, "counts[0] = 1, but features[0] = 2", FIELDS),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Two channels: with a side of 33,000, the output has 2.18e9 elements."""
+    import torch
+
+    places = torch.tensor([[0, 0], [side // 2, 1], [side - 1, side - 1]], device=device, dtype=torch.int32)
+    features = torch.randn(1, 3, 2, device=device, dtype=torch.float16)
+    coords = torch.cat([torch.zeros_like(places), places], 1)[None]
+    counts = torch.tensor([3], device=device, dtype=torch.int32)
+    fields = {"output_height": side, "output_width": side}
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        output = outputs[0][0]
+        results = [
+            (f"pillar {i}", numbers(output[:, row, column]), numbers(features[0, i]))
+            for i, (row, column) in enumerate(places.tolist())
+        ]
+        last = np.zeros((2, 64))
+        last[:, -1] = numbers(features[0, 2])
+        results.append(("last cells", numbers(output[:, side - 1, side - 64 :]), last))
+        return results
+
+    return Huge(fields, {"features": features, "coords": coords, "counts": counts}, check)
+
+
+HUGE = HugeCase(huge, size=33_000, small=150)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from tests.importers.foreign._regions import boxes, maps
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
 from tests.importers.oracles import tent
+from trtsmith.importers.ops.regions.precise_region_pool import PRECISE_REGION_POOL
 
 POOL = "PreciseRegionPool"
 BINS = (3, 2)
@@ -57,3 +59,31 @@ INCONSISTENT = (
     Inconsistent(POOL, SHAPES, {"rois": (6, 4)}, "rois[1] = 4, not 5", FIELDS),
     Inconsistent(POOL, SHAPES, {"x": (1, 1, 65536, 32768)}, "65536 x 32768 pixels", FIELDS),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Two channels and a bin: at 32800, x has 2.15e9 elements (4.3 GB), and regions lie in both far corners."""
+    import torch
+
+    x = torch.randn(1, 2, side, side, device=device, dtype=torch.float16)
+    # Multiples of 32, which float16 has up to 65,504.
+    near = np.array([0.0, 0.0, 0.0, 32.0, 64.0])
+    far = near + np.array([0, side - 96, side - 96, side - 96, side - 96])
+    rois = torch.tensor(np.stack([near, far]), device=device, dtype=torch.float16)
+    fields = {"output_height": 2, "output_width": 1, "spatial_scale": 1.0}
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Of the far corner one more pixel: those before a region that begins at a whole number have a share there."""
+        results = []
+        for place, cut, first, found in (
+            ("near corner", slice(0, 96), 0, outputs[0][0]),
+            ("far corner", slice(side - 97, side), 1, outputs[0][1]),
+        ):
+            part = {"x": numbers(x[:, :, cut, cut]), "rois": near[None] + np.array([0, *[first] * 4])}
+            results.append((place, numbers(found), PRECISE_REGION_POOL.reference(fields, part)["output"][0]))
+        return results
+
+    return Huge(fields, {"x": x, "rois": rois}, check)
+
+
+HUGE = HugeCase(huge, size=32_800, small=200)

@@ -92,3 +92,6 @@ INCONSISTENT = (
         PYRAMID, SHAPES, {}, "for 4 levels", FIELDS, {"strides": [2.0, 0.0, 8.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
     ),
 )
+
+
+HUGE = "its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the level is chosen before"

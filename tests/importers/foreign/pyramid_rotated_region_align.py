@@ -86,3 +86,6 @@ INCONSISTENT = (
     *(Inconsistent(PYRAMID, ROTATED_SHAPES, change, message, FIELDS) for change, message in WRONG),
     Inconsistent(PYRAMID, ROTATED_SHAPES, {}, "sampling_ratio = 1025", FIELDS, {"sampling_ratio": 1025}),
 )
+
+
+HUGE = "its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ"

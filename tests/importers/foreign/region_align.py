@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from tests.importers.foreign._regions import (
     maps,
     pooled,
 )
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
+from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
 
 ALIGN = "RegionAlign"
 BINS = (3, 2)
@@ -154,3 +156,39 @@ INCONSISTENT = (
         ALIGN, SHAPES, {}, "sampling_ratio = 1025, more than 1024", FIELDS, {"sampling_ratio": 1025}
     ),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Two channels and 2 x 2 bins: at 32800, x has 2.15e9 elements (4.3 GB), and regions lie in both far corners."""
+    import torch
+
+    fields = {
+        "output_height": 2,
+        "output_width": 2,
+        "spatial_scale": 1.0,
+        "sampling_ratio": 2,
+        "aligned": 1,
+        "pooling": 0,
+    }
+    x = torch.randn(1, 2, side, side, device=device, dtype=torch.float16)
+    crop = min(side, 128)
+    # Multiples of 32, which float16 has up to 65,504.
+    local = np.array([[0, 0, 0, 64, 64], [0, 32, 0, 96, 96], [0, 0, 64, 96, 96]], np.float64)
+    far = side - crop
+    shifted = local + np.array([0, far, far, far, far])
+    rois = torch.tensor(np.concatenate([local, shifted]), device=device, dtype=torch.float16)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        results = []
+        for place, part, found in (
+            ("near corner", slice(0, crop), outputs[0][:3]),
+            ("far corner", slice(far, side), outputs[0][3:]),
+        ):
+            near = {"x": numbers(x[:, :, part, part]), "rois": local}
+            results.append((place, numbers(found), REGION_ALIGN.reference(fields, near)["output"]))
+        return results
+
+    return Huge(fields, {"x": x, "rois": rois}, check)
+
+
+HUGE = HugeCase(huge, size=32800 + 96, small=160)

@@ -95,3 +95,6 @@ INCONSISTENT = (
     Inconsistent(POOL, SHAPES, {"x": (2, 13, 9, 8)}, "x[1] = 13, which 6 bins do not divide", OWN),
     Inconsistent(POOL, SHAPES, {"x": (1, 6, 65536, 32768)}, "65536 x 32768 pixels", FIELDS),
 )
+
+
+HUGE = "a thread reads one bin of one plane, and addresses are 64-bit: RoI align's case stands for those"

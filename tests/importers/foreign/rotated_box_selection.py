@@ -90,3 +90,6 @@ LARGEST = (
         (("float32", (Largest.SIZE, 5, 5)), ("float32", (Largest.SIZE, 1, 5))),
     ),
 )
+
+
+HUGE = "it needs 69 GB of workspace for 2^31 scores"

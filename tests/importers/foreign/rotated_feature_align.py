@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tests.importers.foreign._regions import sample
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
+from trtsmith.importers.ops.box_sampling.rotated_feature_align import ROTATED_FEATURE_ALIGN
 
 ALIGN = "RotatedFeatureAlign"
 SCALE = 0.25
@@ -77,3 +80,32 @@ INCONSISTENT = (
         FIELDS,
     ),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Side * side channels of 3 x 3 pixels: at 15,500, x has 2.16e9 elements (4.3 GB)."""
+    import torch
+
+    x = torch.randn(1, side * side, 3, 3, device=device, dtype=torch.float16)
+    rng = np.random.default_rng(4)
+    centre = np.moveaxis(np.mgrid[:3, :3], 0, -1) + rng.normal(size=(1, 3, 3, 2)) * 0.5
+    size, angle = np.exp(rng.normal(1.0, 0.6, centre.shape)), rng.uniform(-np.pi, np.pi, (1, 3, 3, 1))
+    boxes = torch.tensor(np.concatenate([centre, size, angle], -1), device=device).half()
+    fields = {"spatial_scale": 1.0, "points": 5}
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        results = []
+        for place, cut in (
+            ("first channels", slice(0, 64)),
+            ("last channels", slice(side * side - 64, side * side)),
+        ):
+            part = {"x": numbers(x[:, cut]), "boxes": numbers(boxes)}
+            results.append(
+                (place, numbers(outputs[0][:, cut]), ROTATED_FEATURE_ALIGN.reference(fields, part)["output"])
+            )
+        return results
+
+    return Huge(fields, {"x": x, "boxes": boxes}, check)
+
+
+HUGE = HugeCase(huge, size=15_500, small=20)

@@ -122,3 +122,6 @@ INCONSISTENT = (
     Inconsistent(ROTATED, SHAPES, {"x": (1, 1, 65536, 32768)}, "65536 x 32768 pixels", FIELDS),
     Inconsistent(ROTATED, SHAPES, {}, "sampling_ratio = 1025", FIELDS, {"sampling_ratio": 1025}),
 )
+
+
+HUGE = "its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ"

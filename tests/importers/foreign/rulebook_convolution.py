@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import SAMPLED, Arrays, Example, Huge, HugeCase, Inconsistent, numbers
 
 CONVOLUTION = "RulebookConvolution"
 KERNEL = (3, 1, 2)
@@ -105,3 +107,30 @@ INCONSISTENT = (
     Inconsistent(CONVOLUTION, SHAPES, {"features": (30, 4)}, "features[1] = 4, not 5 = weights[4]"),
     Inconsistent(CONVOLUTION, SHAPES, {"bias": (6,)}, "bias[0] = 6, not 7 = weights[0]"),
 )
+
+
+def huge(rows: int, device: str) -> Huge:
+    """64 channels in and out of one tap: with 34 million rows, features and output have 2.18e9 elements each."""
+    import torch
+
+    channels = 64
+    features = torch.randn(rows, channels, device=device, dtype=torch.float16)
+    weights = torch.randn(channels, 1, 1, 1, channels, device=device, dtype=torch.float16)
+    pairs = torch.arange(rows - 1, -1, -1, device=device, dtype=torch.int32)[None]
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        output = outputs[0]
+        matrix = numbers(weights).reshape(channels, channels)
+        results = []
+        for name, start in (("first", 0), ("middle", rows // 2), ("last", rows - SAMPLED)):
+            read = torch.arange(start, start + SAMPLED, device=device)
+            wanted = numbers(features[rows - 1 - read]) @ matrix.T
+            results.append((f"{name} rows", numbers(output[read]), wanted))
+        return results
+
+    return Huge(
+        {"activation": 0, "slope": 0.0}, {"features": features, "weights": weights, "pairs": pairs}, check
+    )
+
+
+HUGE = HugeCase(huge, size=34_000_000, small=300)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tests.importers.foreign._rows import reduced
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
+from trtsmith.importers.ops.reduction._rows import MAX
 
 SEGMENTS = "SegmentReduction"
 
@@ -44,3 +47,25 @@ INCONSISTENT = (
     Inconsistent(SEGMENTS, SHAPES, {"source": ()}, "source has no dimensions", {"reduction": 0}),
     Inconsistent(SEGMENTS, SHAPES, {"offsets": (0,)}, "offsets has no element", {"reduction": 0}),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Rows of side elements, two to a segment: at 46,400, the source has 2.15e9 elements."""
+    import torch
+
+    source = torch.randn(side, side, device=device, dtype=torch.float16)
+    offsets = torch.tensor([0, 2, side // 2, side // 2, side - 2, side], device=device)[[0, 1, 2, 2, 3, 4, 5]]
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        found = outputs[0]
+        results = [
+            ("first two rows", numbers(found[0]), numbers(source[:2]).max(0)),
+            ("last two rows", numbers(found[5]), numbers(source[-2:]).max(0)),
+        ]
+        results += [(f"segment {i} without rows", numbers(found[i]) + 1, np.ones(side)) for i in (2, 3)]
+        return results
+
+    return Huge({"reduction": MAX}, {"source": source, "offsets": offsets}, check)
+
+
+HUGE = HugeCase(huge, size=46_400, small=150)

@@ -79,3 +79,6 @@ INCONSISTENT = tuple(
 )
 
 LARGEST = (Largest(SELECTION, MMCV, (("float32", (Largest.SIZE, 4)), ("float32", (Largest.SIZE,)))),)
+
+
+HUGE = "boxes are taken one after the other, each with a look at all: 2^31 would take years"

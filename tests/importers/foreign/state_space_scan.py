@@ -129,3 +129,6 @@ INCONSISTENT = (
         "a[1] = 1025, more than 1024 states",
     ),
 )
+
+
+HUGE = "a block reads rows of its own channels, and their addresses are 64-bit: RoI align's case stands for those"

@@ -52,3 +52,6 @@ _ONE = dict.fromkeys(("kernel_size", "stride", "dilation"), (1, 1, 1))
 LARGEST = (
     Largest(RULEBOOK, {**_GRID, **_ONE, "padding": (0, 0, 0), "limit": 0}, (("int32", (Largest.SIZE, 4)),)),
 )
+
+
+HUGE = "a size tensor may not hold 2^31 rows, and more pairs of fewer rows differ in nothing but the size of the table"

@@ -55,3 +55,6 @@ INCONSISTENT = (
     ),
     Inconsistent(RULEBOOK, SHAPES, {}, "has 35937 taps, more than 32768", FIELDS, {"kernel_size": _MANY}),
 )
+
+
+HUGE = "rows are int32, and 2^31 pairs of less than 2^31 rows differ from fewer in nothing but the size of the table"

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
+from tests.importers.foreign.model import (
+    SAMPLED,
+    Arrays,
+    Example,
+    Huge,
+    HugeCase,
+    Inconsistent,
+    Largest,
+    numbers,
+)
 
 UNIQUE = "UniqueSlices"
 
@@ -40,3 +51,31 @@ INCONSISTENT = (
 )
 
 LARGEST = (Largest(UNIQUE, FIELDS, (("int64", (0, Largest.SIZE)),)),)
+
+
+def huge(side: int, device: str) -> Huge:
+    """Rows of side elements, the last ones as the first: at 46400, x and the output's room have 2.15e9 elements (4.3 GB)."""
+    import torch
+
+    x = torch.randn(side, side, device=device, dtype=torch.float16)
+    again = min(SAMPLED, side // 3)
+    x[-again:] = x[:again]
+    count = side - again
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        output, first, inverse, _, found = outputs
+        packed = output.reshape(-1)[: count * side].reshape(count, side)
+        groups = inverse.long().clamp(0, count - 1)
+        middle = slice(side // 2, side // 2 + again)
+        return [
+            ("count", numbers(found), np.array(float(count))),
+            ("middle rows", numbers(packed[groups[middle]]), numbers(x[middle])),
+            ("last rows", numbers(packed[groups[-again:]]), numbers(x[-again:])),
+            ("first positions of the last rows", numbers(first[groups[-again:]]), np.arange(again) + 0.0),
+            ("order", numbers(packed[:, 0]), np.sort(numbers(x[:count, 0]))),
+        ]
+
+    return Huge({"axis": 0, "sorted": 1}, {"x": x}, check)
+
+
+HUGE = HugeCase(huge, size=46400, small=150)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
 from trtsmith.importers.opdef import Case
 
 SAMPLING = "VolumeSampling"
@@ -53,3 +53,37 @@ INCONSISTENT = (
     Inconsistent(SAMPLING, SHAPES, {"grid": (2, 5, 4, 6, 2)}, "grid[4] = 2, not 3", FIELDS),
     Inconsistent(SAMPLING, SHAPES, {"x": (2, 5, 0, 6, 7)}, "x[2] = 0: there is nothing to sample", FIELDS),
 )
+
+
+def huge(side: int, device: str) -> Huge:
+    """Eight channels and as many points as voxels: with sides of 647, x and the output have 2.17e9 elements each.
+
+    Points lie outside but for a few, which lie on corners of the volume and in its middle: float16 holds these exactly.
+    """
+    import torch
+
+    fields = {"interpolation": 1, "padding": 0, "align_corners": 1}
+    side = side // 2 * 2 + 1  # so that 0 is the middle of a voxel
+    half: dict[str, Any] = {"device": device, "dtype": torch.float16}
+    x = torch.randn(1, 8, side, side, side, **half)
+    grid = torch.full((1, side, side, side, 3), 4.0, **half)
+    last = side - 1
+    places = [(0, 0, 0), (side // 2, 1, 2), (last, last, last), (last, last, last - 1)]
+    targets = [(1.0, 1.0, 1.0), (0.0, 0.0, 1.0), (-1.0, -1.0, -1.0), (0.0, 1.0, 1.0)]
+    for place, target in zip(places, targets, strict=True):
+        grid[0][place] = torch.tensor(target, **half)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        results = []
+        for (slab, row, column), target in zip(places, targets, strict=True):
+            x_at, y_at, z_at = (round((c + 1) / 2 * last) for c in target)
+            found = numbers(outputs[0][0, :, slab, row, column])
+            results.append((f"point {slab}, {row}, {column}", found, numbers(x[0, :, z_at, y_at, x_at])))
+        beside = numbers(outputs[0][0, :, last, last, side - 30 : last - 1])
+        results.append(("points outside", beside + 1, np.ones(beside.shape)))
+        return results
+
+    return Huge(fields, {"x": x, "grid": grid}, check)
+
+
+HUGE = HugeCase(huge, size=647, small=41)

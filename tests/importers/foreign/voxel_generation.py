@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.foreign.model import Arrays, Example, Huge, HugeCase, Inconsistent, numbers
 
 VOXELS = "VoxelGeneration"
 LOW, SIZE = np.array([-1.0, 0.0, -2.0]), np.array([0.5, 0.25, 3.0])
@@ -95,3 +97,57 @@ INCONSISTENT = (
     ),
     Inconsistent(VOXELS, SHAPES, {}, "cells, not 1 to 2^31 - 1", FIELDS, {"voxel_size": (1e-4, 1e-4, 1e-4)}),
 )
+
+
+LOW, HIGH = np.array([-2.0, -1.0, -1.5]), np.array([4.0, 3.0, 2.5])
+
+
+def counted(points: Any) -> int:
+    position = numbers(points)[:, :3]
+    return int(((position >= LOW) & (position < HIGH)).all(axis=1).sum())
+
+
+def huge(side: int, device: str) -> Huge:
+    """Room for many voxels of 320 numbers each, of which a few are used: with 6,800,000, the output has 2.18e9 elements."""
+    import torch
+
+    rng = np.random.default_rng(3)
+    made = rng.normal(size=(2, 30, 4))
+    made[..., :3] = LOW + (HIGH - LOW) * (rng.random((2, 30, 3)) * 1.04 - 0.02)
+    points = torch.tensor(made, device=device).half()
+    fields = {
+        "max_points": 32,
+        "max_voxels": side // 2,
+        "features": 10,
+        "point_cloud_range": (*LOW, *HIGH),
+        "voxel_size": (0.5, 0.5, 4.0),
+        "pillars": 1,
+    }
+    counts = torch.tensor([30, 30], device=device, dtype=torch.int32)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Both frames' first points are those of their first voxels that count; behind the last voxel there is nothing."""
+        results = []
+        for frame in range(2):
+            found = int(outputs[3][frame])
+            total = int(outputs[2][frame].sum())
+            results.append(
+                (f"points of frame {frame}", np.array([total]), np.array([counted(points[frame])]))
+            )
+            empty = numbers(outputs[0][frame, max(found, side // 2 - 8) :])
+            results.append((f"end of frame {frame}", empty + 1, np.ones(empty.shape)))
+            own = numbers(outputs[0][frame, :found, 0, :4])
+            known = {tuple(row) for row in numbers(points[frame]).tolist()}
+            results.append(
+                (
+                    f"first points of frame {frame}",
+                    np.array([tuple(row) in known for row in own.tolist()]),
+                    np.ones(found),
+                )
+            )
+        return results
+
+    return Huge(fields, {"points": points, "num_points": counts}, check)
+
+
+HUGE = HugeCase(huge, size=6_800_000, small=150)
