@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from trtsmith.converter.base.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
     from trtsmith.converter.batch.driver import BatchResult
     from trtsmith.converter.convert.analysis import Analysis
-    from trtsmith.converter.convert.pipeline import Conversion
+    from trtsmith.converter.convert.conversion import Conversion
     from trtsmith.converter.convert.refitting import Refitted
     from trtsmith.converter.convert.reports import Report
     from trtsmith.converter.engine.bundle.engine_facts import BundledEngine
@@ -129,7 +129,7 @@ _HOMES = {
     "Analysis": "trtsmith.converter.convert.analysis",
     "BatchResult": "trtsmith.converter.batch.driver",
     "BundledEngine": "trtsmith.converter.engine.bundle.engine_facts",
-    "Conversion": "trtsmith.converter.convert.pipeline",
+    "Conversion": "trtsmith.converter.convert.conversion",
     "LibraryReport": "trtsmith.converter.plugin.contract",
     "Located": "trtsmith.converter.locate.found",
     "OpDef": "trtsmith.importers.opdef",

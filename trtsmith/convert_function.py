@@ -30,10 +30,10 @@ from trtsmith.converter.base.options.kinds import (
     path_of,
 )
 from trtsmith.converter.convert import pipeline
+from trtsmith.converter.convert.conversion import Conversion
 from trtsmith.converter.convert.conversion_options import ConvertOptions, DeviceOptions, PluginOptions
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
-from trtsmith.converter.convert.pipeline import Conversion
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.builder.build_request import BuilderOptions

@@ -19,8 +19,8 @@ from trtsmith.converter.engine.bundle.bundle import manifest_path
 
 if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
     from trtsmith.converter.bench.subject import BenchOptions
+    from trtsmith.converter.convert.conversion import Conversion
     from trtsmith.converter.convert.conversion_options import ConvertOptions
-    from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.locate.found import Located
     from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch
     from trtsmith.converter.pages.conversion_document import PageContent

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from html import escape
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from trtsmith.converter.base.errors import BuildRefused, ConversionError, Trtsmi
 from trtsmith.converter.base.options.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.base.output_file import check_report
 from trtsmith.converter.base.own_files import CACHE
-from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.base.progress import Progress, Steps, progress_reports
 from trtsmith.converter.convert.analysis import Analysis, TrialInputs, analyse
 from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
 from trtsmith.converter.convert.comparison import GraphComparison, precision_to_judge_by
+from trtsmith.converter.convert.conversion import Conversion
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.facts import (
     contradictions,
@@ -34,7 +33,7 @@ from trtsmith.converter.convert.facts import (
     unchecked_values,
 )
 from trtsmith.converter.convert.opening import has_example, name_of, open_model
-from trtsmith.converter.convert.plan import Plan, needed_libraries
+from trtsmith.converter.convert.plan import needed_libraries
 from trtsmith.converter.convert.precision import precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import TorchSource
@@ -42,7 +41,7 @@ from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.convert.refitting import refit_facts
 from trtsmith.converter.convert.trial_inputs import shape_tensor_values, usual_inputs, with_example
 from trtsmith.converter.convert.workarounds.building import MendedBuild, build_mended
-from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
+from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.builder.build import check_targets
 from trtsmith.converter.engine.builder.build_request import (
     BuildRequest,
@@ -52,7 +51,7 @@ from trtsmith.converter.engine.builder.build_request import (
 from trtsmith.converter.engine.builder.deployment import check_settings
 from trtsmith.converter.engine.builder.flavour import expected_target
 from trtsmith.converter.engine.builder.gpu import find_gpu
-from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
+from trtsmith.converter.engine.bundle.bundle import check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.device_folder import (
     check_folder,
     check_names,
@@ -66,7 +65,6 @@ from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import ComparisonRequest, ConversionCheck, prepare
@@ -74,89 +72,6 @@ from trtsmith.converter.verify.references import (
     NO_REFERENCES,
     check_known,
 )
-from trtsmith.converter.verify.verdict import Verdict
-
-
-@dataclass(frozen=True, repr=False)
-class Conversion:
-    """The result of a conversion.
-
-    plan:      how each node reached TensorRT.
-    rewritten: what was done to the graph.
-    built:     the engine: its size, TensorRT, GPUs, inputs and outputs.
-    verdict:   on its numbers; None if none was asked for.
-    bundle:    the files that were written; None where no output was named.
-    seconds:   by stage.
-    warnings:  what the user should know, one sentence each.
-    engine:    the engine's file, or its bytes where no output was named.
-    libraries: the plugin libraries that the engine needs, to be loaded before it; () where they are inside it.
-    mended:    refusals of TensorRT's that were written around.
-    original:  the model as it was read, by whose nodes people know it.
-    calling:   of a PyTorch module how it is called (converter/engine/runtime/call_structure.py); None of an ONNX model.
-    """
-
-    plan: Plan
-    rewritten: Rewritten
-    built: BuildResult
-    verdict: Verdict | None
-    bundle: Bundle | None
-    seconds: dict[str, float]
-    warnings: tuple[str, ...]
-    engine: Path | bytes = field(repr=False)
-    libraries: tuple[Path, ...]
-    calling: Mapping[str, Any] | None = field(default=None, repr=False)
-    mended: tuple[Mended, ...] = ()
-    original: Model | None = field(default=None, repr=False)
-
-    @property
-    def passed(self) -> bool:
-        """Whether the engine passed: its outputs agree, or no comparison was asked for."""
-        return self.verdict is None or self.verdict.passed
-
-    def summary(self) -> str:
-        """The verdict, the engine and the routes of the nodes, a line each; then warnings."""
-        return "\n".join([repr(self), *(f"warning: {one_line(warning)}" for warning in self.warnings)])
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{name + ':':<9}{text}" for name, text in self._lines().items())
-
-    def _lines(self) -> dict[str, str]:
-        verdict, built = self.verdict, self.built
-        where = self.engine if isinstance(self.engine, Path) else "in memory"
-        made = f"{built.size / 2**20:.1f} MiB, {built.flavour} {built.version}, {', '.join(built.targets)}"
-        if not built.size and self.bundle is not None:
-            made = f"to be built on {', '.join(built.targets)}"
-        told = (f"{verdict.words}: {verdict.reason}", verdict.told_run) if verdict else ()
-        return {
-            "verdict": one_line("; ".join(filter(None, told))) if verdict else "not asked for",
-            "engine": one_line(f"{where} ({made})"),
-            "nodes": ", ".join(f"{count} {route}" for route, count in self.plan.routes().items()) or "none",
-        }
-
-    def _repr_html_(self) -> str:
-        """The summary for a notebook, with the engine's outputs and the verdict on each."""
-        found = self.verdict.outputs if self.verdict is not None else {}
-        errors = {c.output: max(c.relative, 0.0) for c in self.verdict.comparisons} if self.verdict else {}
-        rows = [
-            (
-                o.name,
-                "x".join(map(str, o.shape)),
-                o.dtype,
-                found.get(o.name, ""),
-                f"{errors[o.name]:.1e}" if o.name in errors else "",
-            )
-            for o in self.built.outputs
-        ]
-        facts = _html_rows([(name, text) for name, text in self._lines().items()])
-        header = _html_rows([("output", "shape", "type", "verdict", "relative error")], "th")
-        warned = "".join(f"<p>warning: {escape(warning)}</p>" for warning in self.warnings)
-        return f"<table>{facts}</table><table>{header}{_html_rows(rows)}</table>{warned}"
-
-
-def _html_rows(rows: Sequence[Sequence[str]], cell: str = "td") -> str:
-    return "".join(
-        "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in row) + "</tr>" for row in rows
-    )
 
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:

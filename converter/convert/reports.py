@@ -19,9 +19,9 @@ from trtsmith.importers.problem import Problem
 
 if TYPE_CHECKING:  # a report of `check` does not wait for what converts and verifies
     from trtsmith.converter.convert.analysis import Analysis
+    from trtsmith.converter.convert.conversion import Conversion
     from trtsmith.converter.convert.conversion_options import ConvertOptions
     from trtsmith.converter.convert.opening import GivenModel
-    from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.convert.plan import Plan, PlannedNode
     from trtsmith.converter.rewrite.rewrite import Rewritten
     from trtsmith.converter.verify.verify_bundle import VerifyOptions

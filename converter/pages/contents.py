@@ -12,10 +12,11 @@ import numpy as np
 from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.bench.subject import BenchOptions, open_source
 from trtsmith.converter.convert.analysis import analyse
+from trtsmith.converter.convert.conversion import Conversion
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.engine_analysis import analysis_of_engine
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
-from trtsmith.converter.convert.pipeline import Conversion, analysis_of
+from trtsmith.converter.convert.pipeline import analysis_of
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.engine.bundle.bundle import manifest_path

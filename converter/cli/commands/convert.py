@@ -18,7 +18,8 @@ from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine, named_after
 from trtsmith.converter.cli.reports.comparison import render_verdict
-from trtsmith.converter.convert.pipeline import Conversion, convert
+from trtsmith.converter.convert.conversion import Conversion
+from trtsmith.converter.convert.pipeline import convert
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.flags import add_model, add_options
