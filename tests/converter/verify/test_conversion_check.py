@@ -17,7 +17,7 @@ from tests.converter.models import attention, inverse, parsed, written
 from tests.converter.verify.fake_engine import Arrays, FakeEngine
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.shapes import graph_inputs
-from trtsmith.converter.convert import pipeline
+from trtsmith.converter.convert import destination
 from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import open_session, run
@@ -112,7 +112,7 @@ def test_onnxruntime_holds_no_graph_while_the_engine_runs(place: Place) -> None:
 def test_the_graphs_are_compared_while_the_engine_is_built(place: Place, references: bool) -> None:
     """And not beside a function of the user's, which nothing could stop."""
     place.has(None)
-    compared, build = threading.Event(), pipeline.build_mended
+    compared, build = threading.Event(), destination.build_mended
 
     def judged(*arguments: Any, **options: Any) -> Any:
         compared.set()
@@ -124,7 +124,7 @@ def test_the_graphs_are_compared_while_the_engine_is_built(place: Place, referen
 
     seen: list[bool] = []
     place.patch.setattr(conversion_check, "judge", judged)
-    place.patch.setattr(pipeline, "build_mended", waits)
+    place.patch.setattr(destination, "build_mended", waits)
     Path("mine.py").write_text("import numpy as np\n\ndef inverse(x):\n    return np.linalg.inv(x)\n")
     flags = ("--reference", "Inverse=mine:inverse") if references else ()
     assert place.convert(*flags)[0] == 0 and seen == [not references] and compared.is_set()
@@ -134,7 +134,7 @@ def test_nothing_goes_on_where_the_build_is_interrupted(place: Place) -> None:
     def interrupted(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    place.patch.setattr(pipeline, "build_mended", interrupted)
+    place.patch.setattr(destination, "build_mended", interrupted)
     place.run("--target", "sm86")
     assert not Path("e.plan").exists()
     assert not any(thread.name == "beside" for thread in threading.enumerate())

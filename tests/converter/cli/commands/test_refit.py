@@ -30,7 +30,7 @@ from tests.converter.engine.runtime.fakes import (
     log_of,
 )
 from tests.converter.models import written
-from trtsmith.converter.convert import pipeline, refitting
+from trtsmith.converter.convert import destination, refitting
 from trtsmith.converter.convert.workarounds.building import MendedBuild
 from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.bundle.device_folder import not_built
@@ -163,8 +163,8 @@ def doubles(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(FakeEngine, "create_serialization_config", config, raising=False)
     monkeypatch.setattr(FakeEngine, "serialize_with_config", serialised, raising=False)
     monkeypatch.setattr(loading, "load_plugins", lambda _, libraries, log: told.loaded.extend(libraries))
-    monkeypatch.setattr(pipeline, "check_settings", lambda *_: None)
-    monkeypatch.setattr(pipeline, "build_mended", build)
+    monkeypatch.setattr(destination, "check_settings", lambda *_: None)
+    monkeypatch.setattr(destination, "build_mended", build)
     monkeypatch.setattr(refitting, "checked", lambda request: request)
     monkeypatch.setattr(refitting, "run_child", run_child)
     return told
