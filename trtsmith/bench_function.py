@@ -69,8 +69,8 @@ def bench(target: StrPath, **options: Unpack[keywords.BenchKeywords]) -> dict[st
     """
     given = with_defaults(TIMED, options)
     asked = timing_of(Path(target), given)
-    return report_files.timing(
-        report_files.WrittenFiles(path_of(given.html), force=given.force),
-        asked,
-        lambda: timed(asked, logged(given.progress)),
-    )
+    files = report_files.WrittenFiles(path_of(given.html), force=given.force)
+    report_files.check_timing(files, asked)
+    record = timed(asked, logged(given.progress))
+    report_files.write_timing(files, asked, record)
+    return record

@@ -210,8 +210,8 @@ def convert(
     """
     given = with_defaults(CONVERSION, options)
     asked = conversion_of(model_of(model, args, kwargs, given), output_of(given.output, args), given)
-    return report_files.conversion(
-        report_files.WrittenFiles(path_of(given.html), force=given.force),
-        asked,
-        lambda: pipeline.convert(asked, logged(given.progress)),
-    )
+    files = report_files.WrittenFiles(path_of(given.html), force=given.force)
+    with report_files.converting(files, asked):
+        done = pipeline.convert(asked, logged(given.progress))
+    report_files.write_conversion(files, asked, done)
+    return done

@@ -17,7 +17,13 @@ from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.prepare import LocateOptions, SearchForm, SearchSizes, locate_asked
+from trtsmith.converter.locate.prepare import (
+    LocateOptions,
+    SearchForm,
+    SearchSizes,
+    locate_prepared,
+    prepared,
+)
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.options import Operators, Page, Telling, Torch
@@ -91,8 +97,9 @@ def locate(
     """
     given = with_defaults(SEARCHED, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
-    files, progress = (
-        report_files.WrittenFiles(path_of(given.html), force=given.force),
-        logged(given.progress),
-    )
-    return report_files.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))
+    files = report_files.WrittenFiles(path_of(given.html), force=given.force)
+    report_files.check_search(files, asked)
+    with prepared(asked) as ready:
+        found = locate_prepared(ready, asked, logged(given.progress))
+    report_files.write_search(files, asked, ready, found)
+    return found

@@ -96,56 +96,64 @@ class WrittenFiles:
         )
 
 
-def conversion(files: WrittenFiles, asked: ConvertOptions, call: Callable[[], Conversion]) -> Conversion:
-    """Calls, writes the report files and returns the result. UsageError, before the call, if a file cannot be written."""
+@contextmanager
+def converting(files: WrittenFiles, asked: ConvertOptions) -> Iterator[None]:
+    """Checks first that the files can be written; if the block fails, writes its problems. Raises UsageError."""
     manifest = None if asked.output is None else manifest_path(asked.output)
     given = (asked.model, asked.output, manifest, asked.inputs, asked.expected)
     files.check((*given, asked.timing_cache, *asked.plugins))
     with files.failure(
         "convert", lambda pages, failed: pages.of_conversion(files.words, asked, failed, None)
     ):
-        done = call()
+        yield
+
+
+def write_conversion(files: WrittenFiles, asked: ConvertOptions, done: Conversion) -> None:
     report = reports.conversion_report(asked, done)
     files.write(report, lambda pages: pages.of_conversion(files.words, asked, report, done))
-    return done
 
 
-def verification(
+@contextmanager
+def verifying(files: WrittenFiles, asked: VerifyOptions) -> Iterator[None]:
+    """As `converting`."""
+    files.check((*asked.files(), asked.save_inputs, asked.save_outputs))
+    with files.failed_verification(asked.model):
+        yield
+
+
+def write_verification(
     files: WrittenFiles,
     asked: VerifyOptions,
-    call: Callable[[Callable[[PreparedSearch], None]], tuple[VerifiedBundle, Located | None]],
-) -> tuple[VerifiedBundle, Located | None]:
-    """The verdict that the call gives, and the node that is wrong, likewise. It gets a function for what was prepared."""
-    files.check((*asked.files(), asked.save_inputs, asked.save_outputs))
-    prepared: list[PreparedSearch] = []
-    with files.failed_verification(asked.model):
-        compared, found = call(prepared.append)
+    compared: VerifiedBundle,
+    ready: PreparedSearch | None = None,
+    found: Located | None = None,
+) -> None:
+    """ready, found: of the search for the wrong node, as far as it came."""
     located = None if found is None else found.to_json()
     report = reports.verify_report(asked, compared.verdict) | {"located": located}
-    ready = prepared[0] if prepared else None
     files.write(
         report,
         lambda pages: pages.of_verification(files.words, asked, report, compared.frozen, ready, located),
     )
-    return compared, found
 
 
-def search(
-    files: WrittenFiles, asked: LocateOptions, call: Callable[[Callable[[PreparedSearch], None]], Located]
-) -> Located:
-    """What the call finds, likewise."""
+def check_search(files: WrittenFiles, asked: LocateOptions) -> None:
+    """UsageError for files that cannot be written, or would replace others."""
     manifest = None if asked.engine is None else manifest_path(asked.engine)
     files.check((asked.model, asked.engine, manifest, asked.inputs, *asked.plugins))
-    prepared: list[PreparedSearch] = []
-    found = call(prepared.append)
-    document, of = found.to_json(), (asked.model, asked.engine)
-    files.write(document, lambda pages: pages.of_search(files.words, *of, prepared[0], document))
-    return found
 
 
-def timing(files: WrittenFiles, asked: BenchOptions, call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The record that the call makes, likewise."""
+def write_search(files: WrittenFiles, asked: LocateOptions, ready: PreparedSearch, found: Located) -> None:
+    document = found.to_json()
+    files.write(
+        document, lambda pages: pages.of_search(files.words, asked.model, asked.engine, ready, document)
+    )
+
+
+def check_timing(files: WrittenFiles, asked: BenchOptions) -> None:
+    """UsageError for files that cannot be written, or would replace others."""
     files.check((asked.target, manifest_path(asked.target), asked.inputs, *asked.plugins))
-    record = call()
+
+
+def write_timing(files: WrittenFiles, asked: BenchOptions, record: dict[str, Any]) -> None:
     files.write(record, lambda pages: pages.of_timing(files.words, asked, record))
-    return record

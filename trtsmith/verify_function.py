@@ -95,10 +95,8 @@ def verify(
     """
     given = with_defaults(VERIFICATION, options)
     asked = verification_of(onnx_of(model, given.data_folder), Path(engine), given)
-    files, progress = (
-        report_files.WrittenFiles(path_of(given.html), force=given.force),
-        logged(given.progress),
-    )
-    return report_files.verification(files, asked, lambda _: (verify_bundle(asked, progress), None))[
-        0
-    ].verdict
+    files = report_files.WrittenFiles(path_of(given.html), force=given.force)
+    with report_files.verifying(files, asked):
+        compared = verify_bundle(asked, logged(given.progress))
+    report_files.write_verification(files, asked, compared)
+    return compared.verdict

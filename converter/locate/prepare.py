@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -144,6 +144,8 @@ def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[Prep
 
     run: runs an engine: trtsmith.converter.engine.runtime.run_in_child.run_engine.
     """
+    if asked.folder is not None:
+        check_folder(asked.folder, force=asked.force)
     original = load_model(asked.model)
     request, origin = None, EngineOrigin()
     if asked.engine is not None:
@@ -203,21 +205,13 @@ def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[Prep
         )
 
 
-def locate_asked(
-    asked: LocateOptions,
-    progress: Progress,
-    ready_for: Callable[[PreparedSearch], None] = lambda _: None,
-) -> Located:
-    """Runs the requested search. ready_for: receives the prepared search first."""
-    if asked.folder is not None:
-        check_folder(asked.folder, force=asked.force)
-    with prepared(asked) as ready:
-        ready_for(ready)
-        asked.tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
-        options = SearchOptions(
-            asked.memory, asked.everything, asked.folder, asked.tolerances, ready.outputs, ready.rounding
-        )
-        return locate(ready, options, progress)
+def locate_prepared(ready: PreparedSearch, asked: LocateOptions, progress: Progress) -> Located:
+    """Runs the search for which `prepared` was asked."""
+    asked.tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
+    options = SearchOptions(
+        asked.memory, asked.everything, asked.folder, asked.tolerances, ready.outputs, ready.rounding
+    )
+    return locate(ready, options, progress)
 
 
 def _native(rewritten: Rewritten) -> Rewritten:

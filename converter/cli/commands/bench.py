@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     asked = timing_of(options.target, options)
     files = WrittenFiles.of_command(options, console.progress, console.say, "--json")
-    document = report_files.timing(
-        files, asked, lambda: {"command": command_of(options)} | bench(asked, console.progress)
-    )
+    report_files.check_timing(files, asked)
+    document = {"command": command_of(options)} | bench(asked, console.progress)
+    report_files.write_timing(files, asked, document)
     for warning in document["warnings"]:
         console.say(f"warning: {warning}")
     console.result(render(document, asked.layers))

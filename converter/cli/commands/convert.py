@@ -64,16 +64,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     options.verify = None if options.no_verify else options.verify
     asked = conversion_of(model, options.output, options)
 
-    def converted() -> Conversion:
+    files = WrittenFiles.of_command(options, console.progress, console.say)
+    with report_files.converting(files, asked):
         done = convert(asked, console.progress)
         replaced = "" if default is None else default.replaced()
-        for warning in (*done.warnings, *([replaced] if replaced else [])):
-            console.say(f"warning: {warning}")
-        return done
-
-    done = report_files.conversion(
-        WrittenFiles.of_command(options, console.progress, console.say), asked, converted
-    )
+    for warning in (*done.warnings, *([replaced] if replaced else [])):
+        console.say(f"warning: {warning}")
+    report_files.write_conversion(files, asked, done)
     console.result(_summary(asked.model, options.output, done, every_node=options.verbose))
     return EXIT_OK if done.verdict is None else done.verdict.exit_code
 

@@ -14,7 +14,7 @@ from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.locate.found import AGREE
-from trtsmith.converter.locate.prepare import locate_asked
+from trtsmith.converter.locate.prepare import locate_prepared, prepared
 from trtsmith.converter.locate.save_repro import saved_folder
 from trtsmith.flags import add_options
 from trtsmith.locate_function import SEARCHED, search_of
@@ -54,8 +54,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     folder = options.output or saved_folder(options.model)
     asked = search_of(options.model, options.engine, folder, options)
     files = WrittenFiles.of_command(options, console.progress, console.say, "--json")
-    found = report_files.search(
-        files, asked, lambda ready_for: locate_asked(asked, console.progress, ready_for)
-    )
+    report_files.check_search(files, asked)
+    with prepared(asked) as ready:
+        found = locate_prepared(ready, asked, console.progress)
+    report_files.write_search(files, asked, ready, found)
     console.result(render(found))
     return EXIT_OK if found.status == AGREE else EXIT_DISAGREE

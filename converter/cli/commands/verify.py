@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,7 @@ from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
-from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, locate_asked
+from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, locate_prepared, prepared
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.verify.tolerances import parse_tolerances
@@ -73,15 +72,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with files.failed_verification(options.model):
         asked = verification_of(options.model, options.engine, options)
 
-    def searched(ready_for: Callable[[PreparedSearch], None]) -> tuple[VerifiedBundle, Located | None]:
+    with report_files.verifying(files, asked):
         compared = verify_bundle(asked, console.progress)
         with calling(asked.references.nodes):
-            found = _located(options, compared, folder, console, ready_for)
-        for warning in compared.verdict.warnings:
-            console.say(f"warning: {warning}")
-        return compared, found
-
-    compared, found = report_files.verification(files, asked, searched)
+            ready, found = _located(options, compared, folder, console)
+    for warning in compared.verdict.warnings:
+        console.say(f"warning: {warning}")
+    report_files.write_verification(files, asked, compared, ready, found)
     verdict = compared.verdict
     console.result(render_verdict(verdict, options.model, options.engine, located=found is not None))
     if found is not None:
@@ -94,16 +91,15 @@ def _located(
     compared: VerifiedBundle,
     folder: Path,
     console: Console,
-    ready_for: Callable[[PreparedSearch], None],
-) -> Located | None:
-    """The faulty node, for the first inputs with wrong outputs; None without a search.
+) -> tuple[PreparedSearch | None, Located | None]:
+    """The search for the faulty node, with the first inputs with wrong outputs; None, None without a search.
 
     Where it was not asked for, what keeps it from being found is a note: the verdict stands.
     """
     verdict = compared.verdict
     wanted = verdict.status == DISAGREE if options.per_node is None else options.per_node
     if not wanted:
-        return None
+        return None, None
     wrong = next((c.at for c in verdict.comparisons if not c.agrees), compared.sets[0].at)
     feeds = next(one.feeds for one in compared.sets if one.at == wrong)
     asked = LocateOptions(
@@ -121,15 +117,17 @@ def _located(
         force=options.force,
     )
     console.progress("searching for the faulty node (--no-per-node skips this)")
+    ready: PreparedSearch | None = None
     try:
-        found = locate_asked(asked, console.progress, ready_for)
+        with prepared(asked) as ready:
+            found = locate_prepared(ready, asked, console.progress)
     except TrtsmithError as error:
         if options.per_node:
             raise
         console.note(f"the search failed: {'; '.join(p.what for p in error.problems)}")
-        return None
+        return ready, None
     wanted_outputs = options.expected or options.load_outputs
     if found.status != AGREE or verdict.passed or wanted_outputs is None:
-        return found
+        return ready, found
     told = f"onnxruntime gives the same as the engine; check how {wanted_outputs} was made"
-    return replace(found, advice=(*found.advice, told))
+    return ready, replace(found, advice=(*found.advice, told))

@@ -33,7 +33,7 @@ from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.prepare import LocateOptions, locate_asked, prepared
+from trtsmith.converter.locate.prepare import LocateOptions, locate_prepared, prepared
 from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
@@ -145,11 +145,10 @@ def test_an_engine_in_reduced_precision_is_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str, change: Change, status: str
 ) -> None:
     fake = Engines(change)
-    real = prepared
     monkeypatch.setattr(prepare, "build", fake.build)
-    monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))
     asked = engine(tmp_path, PrecisionRequest(flag))
-    result = locate_asked(asked, lambda text: None)
+    with prepared(asked, fake.run) as ready:
+        result = locate_prepared(ready, asked, lambda text: None)
     assert result.status == status and [n.name for n in result.nodes] == ["second"] * (status == "node")
 
 

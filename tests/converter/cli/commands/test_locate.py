@@ -17,6 +17,7 @@ from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT
 from tests.converter.models import inverse, relu
 from tests.converter.plugin.saved import folder
+from trtsmith.converter.cli.commands import locate as locate_command
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.executor import Onnxruntime
@@ -44,7 +45,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Any:
         def patched(asked: prepare.LocateOptions) -> Any:
             return real(asked, fake.run)
 
-        monkeypatch.setattr(prepare, "prepared", patched)
+        monkeypatch.setattr(locate_command, "prepared", patched)
         monkeypatch.setattr(prepare, "build", fake.build)
         return fake
 

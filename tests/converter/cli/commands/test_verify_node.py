@@ -15,6 +15,7 @@ from tests.converter.cli.commands.running import Cli, refused
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT, node_of
 from tests.converter.verify.fake_engine import FakeEngine
+from trtsmith.converter.cli.commands import verify as verify_command
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
@@ -31,7 +32,7 @@ VERIFY = "verify m.onnx e.plan --report r.json"
 def search_with(monkeypatch: pytest.MonkeyPatch, fake: FakeTensorRT) -> None:
     real = prepare.prepared
     monkeypatch.setattr(prepare, "build", fake.build)
-    monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))
+    monkeypatch.setattr(verify_command, "prepared", lambda asked: real(asked, fake.run))
 
 
 class Engines(FakeTensorRT):
