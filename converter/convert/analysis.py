@@ -18,7 +18,7 @@ from trtsmith.converter.base.options.shapes import ShapeRange, check_ranges
 from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
-from trtsmith.converter.convert.freezing import rewrite_frozen
+from trtsmith.converter.convert.freezing import Values, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan, with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Mended
@@ -28,8 +28,6 @@ from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ran
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.problem import Problem
-
-Values = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)

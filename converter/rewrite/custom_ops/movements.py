@@ -10,6 +10,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from trtsmith.converter.graph.operator_groups import MOVING
+from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import dtype_of
 from trtsmith.converter.rewrite.custom_ops.layout import (
     ONE,
@@ -23,7 +24,7 @@ from trtsmith.converter.rewrite.custom_ops.layout import (
     product,
     shown,
 )
-from trtsmith.converter.rewrite.custom_ops.shape_values import Dim, dims_of, shape_values
+from trtsmith.converter.rewrite.custom_ops.shape_values import dims_of, shape_values
 from trtsmith.converter.rewrite.custom_ops.surgery import constant_of, domain_of
 
 MOVES = MOVING | {"Cast"}

@@ -7,10 +7,8 @@ from itertools import chain
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.custom_ops.surgery import constant_of, domain_of
-
-Dim = int | str | None
-"""One size: a number, a symbol of shape inference, or unknown."""
 
 _DEPTH = 16
 """Nodes from a Reshape up to the Shape that its target comes from. torch writes at most six."""

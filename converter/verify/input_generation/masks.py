@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from trtsmith.converter.verify.input_generation.flow_view import InputOperand
-from trtsmith.converter.verify.input_generation.indices import compared
+from trtsmith.converter.verify.input_generation.indices import Rule, compared
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
-
-Rule = Callable[[InputOperand], InputValues | None]
 
 _LARGE = 9000.0
 """What exporters multiply masks by is 10,000 or more; factors of time steps are 1,000."""

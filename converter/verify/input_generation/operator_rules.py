@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.verify.input_generation import indices, masks
 from trtsmith.converter.verify.input_generation.flow_view import InputOperand
+from trtsmith.converter.verify.input_generation.indices import Rule
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
 from trtsmith.converter.verify.input_generation.pictures import channel_axis
 from trtsmith.importers.generation import Meaning as PortMeaning
 from trtsmith.importers.registry import find_aliases
-
-Rule = Callable[[InputOperand], InputValues | None]
 
 _PIXELS = 640.0
 """Width and height of an image of unknown size: what detectors are exported for."""

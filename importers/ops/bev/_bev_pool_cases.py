@@ -8,10 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Case, Fields
-from trtsmith.importers.ops._shared import put_some, then
+from trtsmith.importers.ops._shared import Made, put_some, then
 
 Grid = tuple[int, int, int]
-Made = dict[str, np.ndarray]
 
 
 def _intervals(ranks_bev: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from trtsmith.importers.opdef import Case, Fields
-from trtsmith.importers.ops._shared import then
+from trtsmith.importers.ops._shared import Made, then
 
-Made = dict[str, np.ndarray]
 Ends = tuple[float, float, float, float, float, float]
 Size = tuple[float, float, float]
 

@@ -23,10 +23,8 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, size_faults, then
+from trtsmith.importers.ops._shared import Made, faults_of_int32, size_faults, then
 from trtsmith.importers.ops.bev._cells_onnx import last_owners
-
-Made = dict[str, np.ndarray]
 
 
 def _inputs(rng: np.random.Generator, features: tuple[int, int, int], grid: tuple[int, int]) -> Made:

@@ -25,9 +25,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import MOST, size_faults, then
-
-Made = dict[str, np.ndarray]
+from trtsmith.importers.ops._shared import MOST, Made, size_faults, then
 
 
 def _fields(kernel: int, groups: int, scale: int) -> Fields:

@@ -27,7 +27,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, size_faults, size_of, then
+from trtsmith.importers.ops._shared import Made, faults_of_int32, size_faults, size_of, then
 
 
 def expand_local_correlation(expansion: Expansion) -> Value:
@@ -82,7 +82,6 @@ def expand_local_correlation(expansion: Expansion) -> Value:
     return g.Transpose(g.Concat(*parts, axis=1), perm=[0, 1, 3, 2, 4])
 
 
-Made = dict[str, np.ndarray]
 Pair = tuple[int, int]
 
 ONE: Fields = {

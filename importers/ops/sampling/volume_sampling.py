@@ -10,7 +10,7 @@ import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes, Work
-from trtsmith.importers.ops._shared import faults_of_int32, flag, put_some, size_faults, size_of
+from trtsmith.importers.ops._shared import Made, faults_of_int32, flag, put_some, size_faults, size_of
 
 _FAR = -9.0
 
@@ -89,7 +89,6 @@ def _padded(g: Builder, fields: Fields, given: Value, extent: Value, end: Value)
     return g.Min(g.Max(at, 0.0), end)
 
 
-Made = dict[str, np.ndarray]
 Sizes = tuple[int, int, int]
 
 LINEAR, NEAREST = range(2)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Case
+from trtsmith.importers.ops._shared import Made
 
 Grid = tuple[int, int, int, int]
 """Images, then cells along (z, y, x)."""
@@ -71,7 +72,6 @@ def neighbours(cells: np.ndarray, grid: Grid, kernel: Sequence[int]) -> np.ndarr
     return np.stack(pairs)
 
 
-Made = dict[str, np.ndarray]
 Change = Callable[[np.random.Generator, np.ndarray], None]
 
 

@@ -32,7 +32,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import MOST, faults_of_int32, put_some, size_faults, size_of, then
+from trtsmith.importers.ops._shared import MOST, Made, faults_of_int32, put_some, size_faults, size_of, then
 from trtsmith.importers.ops.sparse._grids import MOST_TAPS
 from trtsmith.importers.ops.sparse._rulebook_cases import neighbours, scan
 
@@ -142,7 +142,6 @@ _NATIVE_CONVOLUTION = Alias(
 CONVOLUTION = (_CONVOLUTION, _NATIVE_CONVOLUTION)
 
 
-Made = dict[str, np.ndarray]
 Three = tuple[int, int, int]
 
 
