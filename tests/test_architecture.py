@@ -142,3 +142,13 @@ def test_tensorrt_is_imported_by_name_alone() -> None:
     """Of the flavour that is asked for, by engine/builder/flavour.py."""
     libraries = {module: {name.split(".")[0] for name in names} for module, names in imports().items()}
     assert [module for module, names in libraries.items() if names & {*TENSORRT}] == []
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """But `_Terminal`, the options of a command that only the terminal has."""
+    places = defaultdict(list)
+    for module, tree in trees().items():
+        for node in statements(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(module)
+    assert {name: modules for name, modules in places.items() if len(modules) > 1}.keys() == {"_Terminal"}

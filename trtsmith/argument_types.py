@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, get_args
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import Options, options_of
-from trtsmith.converter.base.options.kinds import Kind, PrecisionName, kind_of
+from trtsmith.converter.base.options.kinds import OptionKind, PrecisionName, kind_of
 from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
@@ -66,7 +66,7 @@ def _spelled_out(found: Signature, options: Options) -> Signature:
     return found.replace(parameters=parameters)
 
 
-def _fault(name: str, value: Any, annotation: str, kind: Kind | None) -> Problem | None:
+def _fault(name: str, value: Any, annotation: str, kind: OptionKind | None) -> Problem | None:
     if kind is None or kind.takes(value) or (value is None and annotation.endswith("None")):
         return None
     text = repr(value)

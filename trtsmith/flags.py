@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trtsmith.converter.base.options.declared import Block, Option, Options, blocks_of, options_of, title_of
-from trtsmith.converter.base.options.kinds import Flag, Kind
+from trtsmith.converter.base.options.kinds import Flag, OptionKind
 
 
 class NextProfile(Action):
@@ -84,7 +84,7 @@ def _add(
                 arguments["help"] = arguments["help"].replace("{}", words[option.name])
             added = place.add_argument(*flag.names or [f"--{option.name.replace('_', '-')}"], **arguments)
             added.common = flag.common  # type: ignore[attr-defined]
-            added.kind = option.kind if flag is option.flags[0] else Kind()  # type: ignore[attr-defined]
+            added.kind = option.kind if flag is option.flags[0] else OptionKind()  # type: ignore[attr-defined]
 
 
 def _arguments(option: Option, flag: Flag) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from trtsmith.converter.engine.runtime.run_request import EAGER, RunningOptions,
 from trtsmith.options import Replacing, Telling
 
 
-class Run(TypedDict, total=False):
+class RunForm(TypedDict, total=False):
     embedded_plugins: Annotated[
         bool,
         Flag(
@@ -55,7 +55,7 @@ class Run(TypedDict, total=False):
     cuda_graph: Annotated[bool, Flag("run the engine as a CUDA graph")]
 
 
-RUN = (RunningOptions, Run, Replacing, Telling)
+RUN = (RunningOptions, RunForm, Replacing, Telling)
 """The options of `trtsmith run`."""
 
 

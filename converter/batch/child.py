@@ -33,8 +33,8 @@ from trtsmith.converter.batch.machine import VARIABLES, MachineFacts
 from trtsmith.converter.batch.task import (
     BatchTask,
     Event,
+    EventListener,
     FileFacts,
-    Listener,
     TaskEnd,
     TaskRecord,
     TaskStatus,
@@ -266,7 +266,7 @@ class TaskRunner:
             if self._watch is not None:
                 self._watch.stop()
 
-    def run(self, task: BatchTask, listener: Listener) -> TaskEnd:
+    def run(self, task: BatchTask, listener: EventListener) -> TaskEnd:
         """Runs a task. Raises nothing: failures are in the record."""
         began, started = datetime.now(timezone.utc), time.monotonic()
         mark = f"TMPDIR={self._temporary}"
@@ -301,7 +301,7 @@ class TaskRunner:
             found += used_files.uncovered(self._used, (*task.files, *self._machine.files), VARIABLES)
         return tuple(found)
 
-    def _ask(self, task: BatchTask, folder: Path, watch: ProcessWatch, listener: Listener) -> TaskRecord:
+    def _ask(self, task: BatchTask, folder: Path, watch: ProcessWatch, listener: EventListener) -> TaskRecord:
         with self._lock:
             if self._stopped:
                 return record_of(task, TaskStatus.CANCELLED, cancelled(task))

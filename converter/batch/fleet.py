@@ -31,8 +31,8 @@ from trtsmith.converter.batch.ray_connection import RayConnection
 from trtsmith.converter.batch.task import (
     BatchTask,
     Event,
+    EventListener,
     FileFacts,
-    Listener,
     TaskEnd,
     TaskRecord,
     TaskStatus,
@@ -141,13 +141,13 @@ class RayExecutor:
             return None
         return node.facts if "num_gpus" in asked else replace(node.facts, gpu=None)
 
-    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
+    def run(self, tasks: Sequence[BatchTask], listener: EventListener) -> Iterator[TaskEnd]:
         """As TaskExecutor says; UsageError, before anything runs, for tasks that no machine of the cluster can do."""
         if problems := list(self._lacking(tasks)):
             raise UsageError(problems)
         return self._run(tasks, listener)
 
-    def _run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
+    def _run(self, tasks: Sequence[BatchTask], listener: EventListener) -> Iterator[TaskEnd]:
         waiting = deque(_Running(task, self._options(task) or {}) for task in tasks)
         most = _MORE + 2 * int(sum(node.resources.get("CPU", 0) for node in self._nodes))
         looked = fitting = time.monotonic()
@@ -180,7 +180,7 @@ class RayExecutor:
         finally:
             self._cancel()
 
-    def _start(self, one: _Running, listener: Listener) -> Iterator[TaskEnd]:
+    def _start(self, one: _Running, listener: EventListener) -> Iterator[TaskEnd]:
         """Hand it to Ray; it has ended where its files cannot be read."""
         try:
             self._hashes.read(one.task.files)
@@ -200,7 +200,7 @@ class RayExecutor:
         listener(Event(one.task.name, "", step="on the cluster"))
 
     def _take(
-        self, one: _Running, reference: Any, waiting: deque[_Running], listener: Listener
+        self, one: _Running, reference: Any, waiting: deque[_Running], listener: EventListener
     ) -> Iterator[TaskEnd]:
         """What came of an attempt: the end of the task, or another attempt."""
         exceptions = self._ray.exceptions
@@ -235,7 +235,7 @@ class RayExecutor:
             shutil.rmtree(folder)
         yield TaskEnd(one.task, record, folder if record.files else None)
 
-    def _leave_out(self, unfit: Unfit, listener: Listener) -> None:
+    def _leave_out(self, unfit: Unfit, listener: EventListener) -> None:
         if unfit.node not in self._unfit:
             self._unfit.add(unfit.node)
             for problem in unfit.problems:

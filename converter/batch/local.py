@@ -17,7 +17,7 @@ from trtsmith.converter.batch.machine import MachineFacts, this_machine
 from trtsmith.converter.batch.task import (
     BatchTask,
     Event,
-    Listener,
+    EventListener,
     TaskEnd,
     TaskStatus,
     cancelled,
@@ -79,7 +79,7 @@ class LocalExecutor:
         built_for = [gpu for gpu in fitting if gpu.target in demand.targets]
         return demand.name, next(iter(built_for or fitting), None)
 
-    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
+    def run(self, tasks: Sequence[BatchTask], listener: EventListener) -> Iterator[TaskEnd]:
         """As TaskExecutor says. OSError where the folder cannot be used."""
         waiting: list[tuple[BatchTask, Gpu | None]] = []
         for task in tasks:

@@ -196,7 +196,7 @@ class Event:
     place: str = ""
 
 
-Listener = Callable[[Event], None]
+EventListener = Callable[[Event], None]
 
 
 class TaskExecutor(Protocol):
@@ -214,7 +214,7 @@ class TaskExecutor(Protocol):
         signal handler or another thread.
         """
 
-    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
+    def run(self, tasks: Sequence[BatchTask], listener: EventListener) -> Iterator[TaskEnd]:
         """Yields each task once, as it finishes. May be called again afterwards.
 
         A task that cannot be done is a record that says so; UsageError where no task can be done, such as without the

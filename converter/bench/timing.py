@@ -118,7 +118,7 @@ class Lane(Protocol):
 
 
 @dataclass(frozen=True)
-class Run:
+class TimedRun:
     """Inferences in the order in which they were enqueued.
 
     wall_s: from the moment in which the first is enqueued to that in which the last has ended.
@@ -128,7 +128,7 @@ class Run:
     wall_s: float
 
 
-def drive(lanes: Sequence[Lane], clock: Clock, seconds: float, least: int) -> Run:
+def drive(lanes: Sequence[Lane], clock: Clock, seconds: float, least: int) -> TimedRun:
     """Run inferences for at least the given seconds and number; all have ended when it returns."""
     flying: deque[tuple[Lane, int, float]] = deque()
     queries: list[Query] = []
@@ -142,7 +142,7 @@ def drive(lanes: Sequence[Lane], clock: Clock, seconds: float, least: int) -> Ru
         lane.submit(slot)
         flying.append((lane, slot, (clock() - now) * 1e3))
     queries.extend(_ended(*one) for one in flying)
-    return Run(tuple(queries), clock() - began)
+    return TimedRun(tuple(queries), clock() - began)
 
 
 def _ended(lane: Lane, slot: int, enqueue: float) -> Query:
@@ -160,7 +160,7 @@ def respond(lane: Lane, clock: Clock, count: int) -> list[float]:
     return taken
 
 
-def summarise(run: Run, response: Sequence[float], batch: int) -> dict[str, Any]:
+def summarise(run: TimedRun, response: Sequence[float], batch: int) -> dict[str, Any]:
     """Statistics of a run, as converter/bench/bench_record.py defines them."""
     columns = {
         "latency_ms": [q.stages.h2d + q.stages.compute + q.stages.d2h for q in run.queries],

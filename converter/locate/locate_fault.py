@@ -13,7 +13,7 @@ from trtsmith.converter.base.progress import Progress, notes_of
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.confirm import MOST_ALONE, Confirmation
 from trtsmith.converter.locate.describe import advice, growths, node_report, origin_of, seen_report
-from trtsmith.converter.locate.executors.executor import Executor, Original, Value, probe
+from trtsmith.converter.locate.executors.executor import Executor, OriginalValues, ProbedValue, probe
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
 from trtsmith.converter.locate.node_groups import GroupSearch
 from trtsmith.converter.locate.node_judge import OutputJudge, arithmetic
@@ -98,7 +98,7 @@ class _FaultSearch:
         return self._judge.engine_feeds
 
     @cached_property
-    def values(self) -> dict[str, Value]:
+    def values(self) -> dict[str, ProbedValue]:
         """The rewritten graph's values in onnxruntime."""
         return probe(expand(self.rewritten.model), self.table.made, self.engine_feeds)
 
@@ -112,7 +112,7 @@ class _FaultSearch:
         dtypes = {name: value.dtype for name, value in known.items()}
         dtypes |= {io.name: io.after for io in self.rewritten.io_types}
         common = {name: value for name, value in self.values.items() if dtypes.get(name) == value.dtype}
-        against = Original(model, self.feeds, known, self.rewritten.io_types)
+        against = OriginalValues(model, self.feeds, known, self.rewritten.io_types)
         found = self._search(self._graph(against, common), lambda outputs: True)
         if not found.faults:
             return None
@@ -176,7 +176,7 @@ class _FaultSearch:
         self.progress(f"{self.executor.name}: with other nodes in float32")
         return not self._judge.off_the_original(self.executor.execute(wider.model, feeds), wider)
 
-    def _graph(self, executor: Executor, values: Mapping[str, Value]) -> SearchedGraph:
+    def _graph(self, executor: Executor, values: Mapping[str, ProbedValue]) -> SearchedGraph:
         return SearchedGraph(self.table, {**values}, self.engine_feeds, executor, self.progress)
 
     def _search(

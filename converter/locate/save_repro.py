@@ -18,7 +18,7 @@ from trtsmith.converter.base.own_files import ARRAYS
 from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.describe import ranges
-from trtsmith.converter.locate.executors.executor import Onnxruntime, Value, plain_edges
+from trtsmith.converter.locate.executors.executor import Onnxruntime, ProbedValue, plain_edges
 from trtsmith.converter.locate.search import NodeFault
 from trtsmith.converter.locate.searched_graph import (
     Region,
@@ -97,7 +97,7 @@ def rewrite_reproducer(original: Model, rewritten: NodeTable, fault: NodeFault, 
 
 
 def _infos(region: Region, given: Arrays) -> list[onnx.ValueInfoProto]:
-    return [Value(name, str(given[name].dtype), given[name].shape).info() for name in region.outputs]
+    return [ProbedValue(name, str(given[name].dtype), given[name].shape).info() for name in region.outputs]
 
 
 def _text(table: NodeTable, fault: NodeFault, when: str, inputs: Arrays, outputs: Arrays) -> str:

@@ -15,7 +15,7 @@ from trtsmith.converter.engine.reduction.graph_cut import WholeGraph, closed, cu
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import MOST_SIZES, ValueSizes
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.locate.executors.executor import Executor, Onnxruntime, Value, with_outputs
+from trtsmith.converter.locate.executors.executor import Executor, Onnxruntime, ProbedValue, with_outputs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.replay import Replay
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
@@ -111,7 +111,7 @@ class SearchedGraph:
     """values: what can be an output, as onnxruntime has it. feeds: the graph's inputs. executor: what is searched."""
 
     table: NodeTable
-    values: dict[str, Value]
+    values: dict[str, ProbedValue]
     feeds: Arrays
     executor: Executor
     progress: Progress

@@ -28,7 +28,7 @@ _PLUGIN_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 """Of a port or a field."""
 
-Fault = tuple[str, str, str]
+DefinitionFault = tuple[str, str, str]
 """What is wrong, what was expected, and what mends it."""
 
 
@@ -83,13 +83,13 @@ def _article(kind: str) -> str:
     return f"{'an' if kind[0] in 'AEIOUaeio' else 'a'} {kind}"
 
 
-def _types(op: OpDef) -> Iterator[Fault]:
+def _types(op: OpDef) -> Iterator[DefinitionFault]:
     for part, found, wanted in nonconforming(op, ""):
         fix = "a tuple of one has a comma: (x,)" if wanted.startswith("a tuple") else "correct it"
         yield f"{part.lstrip('.')} is {found}", wanted, fix
 
 
-def _faults(op: OpDef) -> Iterator[Fault]:
+def _faults(op: OpDef) -> Iterator[DefinitionFault]:
     if not _PLUGIN_NAME.fullmatch(op.name):
         yield f"its name is {op.name!r}", "a name in CamelCase, such as VoxelMaxPool", "rename the operator"
     elif op.name in native_operators() or onnx.defs.has(op.name):
@@ -111,7 +111,7 @@ def _faults(op: OpDef) -> Iterator[Fault]:
         yield from _case(op, case)
 
 
-def _ports(op: OpDef) -> Iterator[Fault]:
+def _ports(op: OpDef) -> Iterator[DefinitionFault]:
     if not op.inputs or not op.outputs:
         yield (
             f"it has {len(op.inputs)} inputs and {len(op.outputs)} outputs",
@@ -148,7 +148,7 @@ def _ports(op: OpDef) -> Iterator[Fault]:
                 yield f"filters names the input {name!r}", f"one of {', '.join(names)}", "correct it"
 
 
-def _order(inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Iterator[Fault]:
+def _order(inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Iterator[DefinitionFault]:
     optional = [port.optional for port in inputs]
     if optional != sorted(optional) or optional[0]:
         what = "an optional input comes before one that is not"
@@ -164,7 +164,7 @@ def _order(inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Iterator[Faul
         )
 
 
-def _fields(op: OpDef) -> Iterator[Fault]:
+def _fields(op: OpDef) -> Iterator[DefinitionFault]:
     for name, count in Counter(field.name for field in op.fields).items():
         if count > 1 or not NAME.fullmatch(name):
             what = f"{count} fields are called {name!r}" if count > 1 else f"a field is called {name!r}"
@@ -182,7 +182,7 @@ def _with_field(op: OpDef, name: str) -> OpDef:
     return replace(op, fields=(op.field(name),))
 
 
-def _alias(op: OpDef, alias: Alias) -> Iterator[Fault]:
+def _alias(op: OpDef, alias: Alias) -> Iterator[DefinitionFault]:
     kind = f"alias {alias.op_type!r}"
     if not alias.op_type:
         yield "an alias has no op_type", "what the nodes are called", "fill it in"
@@ -225,7 +225,7 @@ def _alias(op: OpDef, alias: Alias) -> Iterator[Fault]:
         yield what, expected, "add it, or say in `fields` how fields follow from attributes"
 
 
-def _case(op: OpDef, case: Case) -> Iterator[Fault]:
+def _case(op: OpDef, case: Case) -> Iterator[DefinitionFault]:
     refusal = check_fields(op, case.fields)
     if refusal is not None:
         yield f"case {case.name!r}: {refusal.reason}", refusal.expected, refusal.fix

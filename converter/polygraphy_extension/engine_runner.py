@@ -28,7 +28,7 @@ Shapes = Mapping[str, Sequence[Sequence[int]]]
 
 
 @dataclass(frozen=True)
-class EngineFile:
+class BuiltEngine:
     """An engine, with its manifest and libraries beside it. folder: its temporary folder, or None."""
 
     path: Path
@@ -64,12 +64,12 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
     save: str | None = None
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
-    def call_impl(self) -> EngineFile:
+    def call_impl(self) -> BuiltEngine:
         """Builds the engine without a comparison, which is the task of the runners."""
         import trtsmith
 
         folder = ScratchFolder("engine") if self.save is None else None
-        engine = EngineFile(Path(folder.name) / "model.plan" if folder else Path(str(self.save)), folder)
+        engine = BuiltEngine(Path(folder.name) / "model.plan" if folder else Path(str(self.save)), folder)
         try:
             with problems_logged(), model_file(self.model) as path:
                 G_LOGGER.start("Building engine with trtsmith")
@@ -126,7 +126,7 @@ class TrtsmithRunner(BaseRunner):  # type: ignore[misc]
         name: str | None = None,
     ) -> None:
         """
-        engine:  a path, or a callable that gives one, or an EngineFile.
+        engine:  a path, or a callable that gives one, or a BuiltEngine.
         plugins: paths of plugin libraries besides those of the manifest. They run code of their own.
         flavour: "tensorrt", "tensorrt_rtx", or None: that of the manifest.
         """
@@ -141,7 +141,7 @@ class TrtsmithRunner(BaseRunner):  # type: ignore[misc]
             if callable(self._engine):
                 _check_gpu()  # before minutes are spent on a build
             built, _ = util.invoke_if_callable(self._engine)
-            engine = built if isinstance(built, EngineFile) else EngineFile(Path(built))
+            engine = built if isinstance(built, BuiltEngine) else BuiltEngine(Path(built))
             try:
                 self.runner, self.inputs = _opened(engine.path, self._plugins or (), self._flavour)
             except BaseException:

@@ -42,7 +42,7 @@ _NOTHING: Mapping[str, np.ndarray] = {}
 
 
 @dataclass(frozen=True)
-class Options:
+class RewriteOptions:
     """The target and the options of a rewrite.
 
     freeze: values of inputs that become constants. passes, rules: all of them, but where a part is looked at alone.
@@ -88,7 +88,7 @@ class Rewriting:
     """
 
     graph: Graph
-    options: Options
+    options: RewriteOptions
     unfolded: Model | None = None
     settled: int | None = None
     rewrites: tuple[Rewrite, ...] = ()
@@ -292,14 +292,14 @@ PHASES = (
 _BEFORE_PRECISION = next(index for index, phase in enumerate(PHASES) if phase.run is _precision)
 
 
-def run_to_precision(model: Model, options: Options, before: tuple[Rewrite, ...] = ()) -> Rewriting:
+def run_to_precision(model: Model, options: RewriteOptions, before: tuple[Rewrite, ...] = ()) -> Rewriting:
     """Runs the phases before the precision. model: with inferred types. before: records of earlier changes."""
     return _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options, rewrites=before))
 
 
 def run_rules(model: Model, rules: Sequence[NodeRule]) -> Model:
     """The model after these rules alone. model: with inferred types."""
-    work = Rewriting(Graph(model), Options(passes=(), rules=rules))
+    work = Rewriting(Graph(model), RewriteOptions(passes=(), rules=rules))
     return _legalise(_opset(work)).model
 
 

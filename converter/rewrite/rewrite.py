@@ -27,8 +27,8 @@ from trtsmith.converter.rewrite.one_float_type import with_one_float_type
 from trtsmith.converter.rewrite.ort_crashes import without_crashes
 from trtsmith.converter.rewrite.ort_float4 import has_float4, without_float4
 from trtsmith.converter.rewrite.phases import (
-    Options,
     Paused,
+    RewriteOptions,
     Rewriting,
     paused,
     run_from_precision,
@@ -106,7 +106,7 @@ class Rewritten:
             return _finished(self.before.resumed(), reduce)
         work = Rewriting(
             Graph(self.model),
-            Options(self.target),
+            RewriteOptions(self.target),
             rewrites=self.rewrites,
             declined=self.declined,
             frozen=self.frozen,
@@ -166,7 +166,7 @@ def rewrite(
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
     UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
-    options = Options(target, freeze, profile, passes, rules, steps_of(progress))
+    options = RewriteOptions(target, freeze, profile, passes, rules, steps_of(progress))
     options.step(f"inferring the types of {len(model.proto.graph.node):,} nodes")
     with collector_paused():
         given = model if profile is None else with_fixed_sizes(model, profile)

@@ -15,7 +15,7 @@ _TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
-class Body:
+class FunctionBody:
     """A body to run. text: as `filled` takes it. ports: type variables by input. values: of the fields.
 
     shapes: of the inputs, to begin with. where: for messages.
@@ -30,7 +30,7 @@ class Body:
     where: str
 
 
-def rules_of_body(body: Body, timeout_s: float = _TIMEOUT_S) -> ShapeRules:
+def rules_of_body(body: FunctionBody, timeout_s: float = _TIMEOUT_S) -> ShapeRules:
     """Finds the rules, at small sizes if the body accepts them. Raises UsageError if it fails or follows no rule."""
     try:
         found = run_child(

@@ -15,7 +15,7 @@ import onnx.reference  # noqa: F401  before lock_down: its own modules may load 
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.sandbox import lock_down
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.scaffold.body_rules import Body
+from trtsmith.converter.scaffold.body_rules import FunctionBody
 from trtsmith.converter.scaffold.case_sizes import require_one_shape, rules_or_error
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.function_bodies import filled, run_body
@@ -32,7 +32,7 @@ _SMALL = 8
 
 def run(text: str, events: Events, log_path: Path) -> dict[str, Any]:
     """The ShapeRules of a Body."""
-    body = Body(**json.loads(text))
+    body = FunctionBody(**json.loads(text))
     _limit(resource.RLIMIT_AS, _MEMORY)
     _limit(resource.RLIMIT_FSIZE, _FILES)
     _limit(resource.RLIMIT_CORE, 0)
@@ -46,7 +46,7 @@ def _limit(what: int, most: int) -> None:
     resource.setrlimit(what, (least, least))
 
 
-def _rules(body: Body) -> ShapeRules:
+def _rules(body: FunctionBody) -> ShapeRules:
     text = filled(body.text, body.values)
     generator = np.random.default_rng(0)
 

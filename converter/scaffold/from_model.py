@@ -15,7 +15,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.operators.definition_check import NAME
 from trtsmith.converter.rewrite.rewrite import lowered
-from trtsmith.converter.scaffold.body_rules import Body, rules_of_body
+from trtsmith.converter.scaffold.body_rules import FunctionBody, rules_of_body
 from trtsmith.converter.scaffold.case_sizes import chosen_cases
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.function_text import body_of_function
@@ -62,7 +62,7 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
     if function is not None:
         body, opset = body_of_function(model.proto, function, in_names, out_names)
         ports = dict(zip(in_names, kinds_in, strict=True))
-        rules = rules_of_body(Body(body, opset, ports, tuple(out_names), values, shapes, node.where))
+        rules = rules_of_body(FunctionBody(body, opset, ports, tuple(out_names), values, shapes, node.where))
     else:
         rules = _rules_of_names(node, in_names, out_names, shapes)
     domain = normalise_domain(node.proto.domain)

@@ -18,7 +18,7 @@ from trtsmith.converter.scaffold.reference_source import body_file, of_function
 from trtsmith.converter.scaffold.shape_rules import Run, ShapeRules, Sizes
 from trtsmith.converter.scaffold.torch_export import exported_body
 from trtsmith.converter.scaffold.torch_signature import Scalar, Signature, signature_of
-from trtsmith.converter.scaffold.torch_source import TorchFunction, load_function
+from trtsmith.converter.scaffold.torch_source import ImportedFunction, load_function
 from trtsmith.importers.dims import describe
 from trtsmith.importers.function_bodies import run_body
 from trtsmith.importers.opdef import Attr, Field, Port, Value
@@ -86,7 +86,7 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
 class _Called:
     """The function, called with the values of its example."""
 
-    def __init__(self, loaded: TorchFunction, signature: Signature, where: str) -> None:
+    def __init__(self, loaded: ImportedFunction, signature: Signature, where: str) -> None:
         self.loaded = loaded
         self.signature = signature
         self.where = where

@@ -8,7 +8,7 @@ from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.quoting import literal, text_block
 from trtsmith.converter.scaffold.shape_rules import Sizes
 from trtsmith.converter.scaffold.torch_signature import Signature
-from trtsmith.converter.scaffold.torch_source import TorchFunction
+from trtsmith.converter.scaffold.torch_source import ImportedFunction
 
 _OF_BODY = '''def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     """What onnx's own evaluator makes of the body, in float64. Replace it by something that does not come from there."""
@@ -81,7 +81,7 @@ def unwritten(names: Names, source: str = "the model", place: str = "") -> str:
 
 def of_function(
     names: Names,
-    loaded: TorchFunction,
+    loaded: ImportedFunction,
     signature: Signature,
     shapes: Sizes,
     dtypes: Mapping[str, str],

@@ -19,7 +19,7 @@ _FORM = "MODULE:FUNCTION or FILE.py:FUNCTION"
 
 
 @dataclass(frozen=True)
-class TorchFunction:
+class ImportedFunction:
     """name: of the function in its module. module: from which an installed one is imported; source: of a user's own file.
 
     One of module and source is empty. operator: whether the name is that of an operator of torch.library, made of it.
@@ -40,7 +40,7 @@ def python_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def load_function(spec: str) -> TorchFunction:
+def load_function(spec: str) -> ImportedFunction:
     """Imports the function of "module:function". Raises UsageError."""
     where = f"--from-torch {spec}"
     place, colon, name = spec.rpartition(":")
@@ -64,7 +64,7 @@ def load_function(spec: str) -> TorchFunction:
     path = Path(getattr(module, "__file__", None) or "")
     own = {"module": module.__name__} if _is_installed(path) else {"source": standalone_source(path, where)}
     plain = python_function(function)
-    return TorchFunction(plain, name, operator=plain is not function, **own)
+    return ImportedFunction(plain, name, operator=plain is not function, **own)
 
 
 def _is_installed(path: Path) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from trtsmith.converter.base.options.kinds import IN_PYTHON, Flag, Kind, kind_of
+from trtsmith.converter.base.options.kinds import IN_PYTHON, Flag, OptionKind, kind_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Option:
     name: str
     field: str
     annotation: str
-    kind: Kind
+    kind: OptionKind
     default: Any
     flags: tuple[Flag, ...]
     owner: type | None = None
@@ -114,7 +114,7 @@ def _of_typed_dict(block: type, inherited: Mapping[str, Option]) -> Iterator[Opt
             continue
         written, flags = _flags(hint.__forward_arg__, block)
         asked = flags[0] if flags else IN_PYTHON
-        kind = asked.kind or kind_of(written) or Kind()
+        kind = asked.kind or kind_of(written) or OptionKind()
         default = None if written.endswith("| None") else kind.default
         yield Option(name, name, written, kind, default if asked.default is None else asked.default, flags)
 

@@ -54,7 +54,7 @@ ServerName = Literal["triton", "deepstream", "onnxruntime"]
 
 
 @dataclass(frozen=True)
-class Kind:
+class OptionKind:
     """All that is known of a type of option.
 
     annotation: of the API. expected, example: in words and as Python writes it, for a value of another type.
@@ -100,7 +100,7 @@ class Flag:
         default: Any = None,
         alone: str = "",
         common: bool = False,
-        kind: Kind | None = None,
+        kind: OptionKind | None = None,
         keyword: str = "",
         **more: Any,
     ) -> None:
@@ -265,8 +265,8 @@ _REPEATED: Mapping[str, Any] = {"action": "append", "default": []}
 _FILES = {**_REPEATED, "type": Path}
 _TEXTS = _several(_is_text)
 
-TEXT = Kind("str", "a text", '"text"', _is_text, "")
-TEXTS = Kind(
+TEXT = OptionKind("str", "a text", '"text"', _is_text, "")
+TEXTS = OptionKind(
     "Texts",
     "a text, or a list of texts",
     '["a", "b"]',
@@ -289,14 +289,14 @@ DEVICE = replace(
     flag={"type": lambda text: text and _parsed(device_of)(text)},
     read=lambda value, name: value and device_of(value),
 )
-NUMBER = Kind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
+NUMBER = OptionKind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
 COUNT = replace(NUMBER, flag={"type": positive_int})
-SECONDS = Kind(
+SECONDS = OptionKind(
     "float", "a number", "1.5", lambda value: isinstance(value, Real), flag={"type": positive_seconds}
 )
 DURATION = replace(SECONDS, flag={"type": _not_negative})
 COST = replace(SECONDS, flag={"type": _number(float, is_cost)})
-FILE = Kind(
+FILE = OptionKind(
     "StrPath",
     "a path",
     '"folder/file"',
@@ -304,7 +304,7 @@ FILE = Kind(
     flag={"type": Path},
     read=lambda value, name: path_of(value),
 )
-FILES = Kind(
+FILES = OptionKind(
     "Paths",
     "a path, or a list of paths",
     '["folder/file"]',
@@ -316,7 +316,7 @@ FILES = Kind(
 SPECS = replace(FILES, flag=_REPEATED)
 """Files, folders, or names of modules."""
 
-SHAPES = Kind(
+SHAPES = OptionKind(
     "Ranges",
     "by the input's name one range or three, or texts as the flag takes them",
     '{"x": [(1, 4), (2, 4), (8, 4)]}, or "x=1x4:2x4:8x4"',
@@ -332,7 +332,7 @@ VALUES = replace(
     read=values_of,
     sizes="[1, 1]",
 )
-FREEZE = Kind(
+FREEZE = OptionKind(
     "Freeze",
     "values by the input's name, or texts as the flag takes them",
     '{"axes": [0, 1]}, or "axes=[0,1]"',
@@ -342,7 +342,7 @@ FREEZE = Kind(
     lambda value, name: value if isinstance(value, Mapping) else texts_of(value),
     named="=",
 )
-ARRAYS = Kind(
+ARRAYS = OptionKind(
     "Arrays",
     "the path of an .npz file, or a dict of arrays by name",
     '{"x": array}',
@@ -353,12 +353,12 @@ ARRAYS = Kind(
 )
 
 
-def _choice(annotation: str, literal: Any) -> Kind:
+def _choice(annotation: str, literal: Any) -> OptionKind:
     """One of the texts of a Literal; "" is one that the command line does not have."""
     return replace(TEXT, annotation=annotation, flag={"choices": tuple(filter(None, get_args(literal)))})
 
 
-SWITCH = Kind("bool", default=False, flag={"action": "store_true"})
+SWITCH = OptionKind("bool", default=False, flag={"action": "store_true"})
 FLAVOUR = _choice("FlavourName", FlavourName)
 
 _KINDS = (
@@ -366,8 +366,8 @@ _KINDS = (
     replace(
         ARRAYS, annotation="Samples", takes=_several(ARRAYS.takes), default=(), flag=_FILES, read=samples_of
     ),
-    Kind("Mapping[str, str]", flag=_REPEATED, named="="),
-    Kind(
+    OptionKind("Mapping[str, str]", flag=_REPEATED, named="="),
+    OptionKind(
         "Tolerance",
         "a number, or numbers by the output's name",
         '1e-3, or {"y": 1e-3}',
@@ -375,7 +375,7 @@ _KINDS = (
         flag=_REPEATED,
         named=":",
     ),
-    Kind(
+    OptionKind(
         "References",
         "a function or its name, or functions by operator",
         '"my_model:compute", or {"MyOp": compute}',
@@ -383,7 +383,7 @@ _KINDS = (
         flag=_REPEATED,
         named="=",
     ),
-    Kind("Progress", "a function of a line of text", "print", callable),
+    OptionKind("Progress", "a function of a line of text", "print", callable),
     _choice("PrecisionName", PrecisionName),
     _choice("EnginePrecision", EnginePrecision),
     _choice("AccumulateName", AccumulateName),
@@ -395,7 +395,7 @@ _KINDS = (
     _choice("ServerName", ServerName),
 )
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, OptionKind] = {
     **{kind.annotation: kind for kind in _KINDS},
     "Path": FILE,
     "tuple[Path, ...]": FILES,
@@ -404,6 +404,6 @@ KINDS: Mapping[str, Kind] = {
 """By annotation, of the API or of a stage, for options that name no kind of their own."""
 
 
-def kind_of(annotation: str) -> Kind | None:
+def kind_of(annotation: str) -> OptionKind | None:
     """The kind of an annotation, with or without None; None for any other type."""
     return KINDS.get(annotation.removesuffix(" | None"))

@@ -91,7 +91,7 @@ _CORRECT = "correct the path"
 
 
 @dataclass(frozen=True, eq=False)
-class ModelSource:
+class FoundModel:
     """A model in the form that `trtsmith convert` takes. path: of its file, absolute; None for a function.
 
     names: what it may be called, the shortest first.
@@ -104,10 +104,10 @@ class ModelSource:
     given: Given
 
 
-def find_models(given: Given) -> list[ModelSource]:
+def find_models(given: Given) -> list[FoundModel]:
     """The models of an entry's path, each once; "!pattern" in an array excludes models. No model is a problem."""
     several = isinstance(given.value, list)
-    found: dict[str, ModelSource] = {}
+    found: dict[str, FoundModel] = {}
     before = len(given.file.found)
     if given.value == []:
         given.wrong("path is an empty array", _FORM, "name a model")
@@ -149,7 +149,7 @@ def read_name(given: Given, models: int) -> str | None:
     return None
 
 
-def names_of(models: Sequence[tuple[str | None, ModelSource, Given]]) -> list[str]:
+def names_of(models: Sequence[tuple[str | None, FoundModel, Given]]) -> list[str]:
     """A name for each model, of the name that its entry gives, its source and its entry; problems where two have one."""
     names, clashes = unique_names(
         [
@@ -173,7 +173,7 @@ def names_of(models: Sequence[tuple[str | None, ModelSource, Given]]) -> list[st
     return names
 
 
-def _found(pattern: str, given: Given) -> list[ModelSource]:
+def _found(pattern: str, given: Given) -> list[FoundModel]:
     folder = given.file.folder
     path = absolute(pattern, folder)
     try:
@@ -233,18 +233,18 @@ def _hidden(path: Path, root: Path) -> bool:
     return any(part.startswith(".") and part != ".." for part in path.relative_to(root).parts)
 
 
-def _file(path: Path, given: Given) -> ModelSource:
+def _file(path: Path, given: Given) -> FoundModel:
     """Names: the stem; with one folder before it, two, ...; and at last with the suffix."""
     folder = given.file.folder
     inside = path.relative_to(folder if path.is_relative_to(folder) else path.anchor)
     parts = [*inside.parts[:-1], path.stem]
     names = ["-".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]
-    return ModelSource(str(path), path, (*names, f"{names[-1]}-{path.suffix[1:]}"), given)
+    return FoundModel(str(path), path, (*names, f"{names[-1]}-{path.suffix[1:]}"), given)
 
 
-def _factory(source: TorchFactory, given: Given) -> ModelSource:
+def _factory(source: TorchFactory, given: Given) -> FoundModel:
     function = source.function
     if source.is_file:
         file = absolute(source.place, given.file.folder)
-        return ModelSource(f"{file}:{function}", None, (function, f"{file.stem}-{function}"), given)
-    return ModelSource(source.name, None, (function, f"{source.place}-{function}"), given)
+        return FoundModel(f"{file}:{function}", None, (function, f"{file.stem}-{function}"), given)
+    return FoundModel(source.name, None, (function, f"{source.place}-{function}"), given)

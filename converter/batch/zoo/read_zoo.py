@@ -38,8 +38,8 @@ from trtsmith.converter.base.options.kinds import SPECS
 from trtsmith.converter.base.options.shape_tensors import parse_values, value_profile
 from trtsmith.converter.base.options.shapes import InputSpec, graph_inputs, input_problems, profile_for
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.zoo.model_sources import ModelSource, find_models, names_of, read_name
-from trtsmith.converter.batch.zoo.zoo_file import Given, Keys, read_zoo_file, shown
+from trtsmith.converter.batch.zoo.model_sources import FoundModel, find_models, names_of, read_name
+from trtsmith.converter.batch.zoo.zoo_file import Given, KeyPath, read_zoo_file, shown
 from trtsmith.converter.batch.zoo.zoo_matrix import (
     Setting,
     VariantMaker,
@@ -76,10 +76,10 @@ _LOOKED_AT = ("freeze", "inputs", "expected", *_SHAPES, "values", *_JUDGED)
 class ModelLook:
     """One model, loaded once. A bad file is a problem at the path that names it."""
 
-    def __init__(self, source: ModelSource, commands: ZooCommands, reader: OptionReader) -> None:
+    def __init__(self, source: FoundModel, commands: ZooCommands, reader: OptionReader) -> None:
         self._source, self._commands, self._reader = source, commands, reader
         self._freezable: frozenset[str] | None = None
-        self._seen: set[tuple[frozenset[str], tuple[Keys, ...]]] = set()
+        self._seen: set[tuple[frozenset[str], tuple[KeyPath, ...]]] = set()
         self.files: tuple[Path, ...] = ()
         self._model: Model | None = None if source.path is None else self._opened(source.path)
 
@@ -239,7 +239,7 @@ class _ZooReader:
 
     def tasks(self) -> tuple[BatchTask, ...]:
         """The valid tasks; `problems` covers the others."""
-        models: list[tuple[str | None, ModelSource, Given]] = []
+        models: list[tuple[str | None, FoundModel, Given]] = []
         tables: list[_Table] = []
         complete = True
         for entry in self._entries():
@@ -313,7 +313,7 @@ class _ZooReader:
                 said.wrong(f"bench is {shown(said.value)}", expected, "bench = true")
         return _Table(setting, matrix, bench)
 
-    def _tasks_of(self, name: str, source: ModelSource, entry: Given, table: _Table) -> list[BatchTask]:
+    def _tasks_of(self, name: str, source: FoundModel, entry: Given, table: _Table) -> list[BatchTask]:
         look = ModelLook(source, self._commands, self._convert)
         variants = self._variants.variants(name, entry, table.setting, table.matrix)
         general = self._defaults.bench

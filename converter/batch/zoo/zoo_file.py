@@ -26,7 +26,7 @@ MOST_BYTES = 16 << 20
 _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
-Keys = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """The way to a value: names of keys, and positions in arrays, those of tables ([[model]]) and of values alike."""
 
 
@@ -36,7 +36,7 @@ class ZooFile:
 
     path: Path
     folder: Path
-    lines: Mapping[Keys, int]
+    lines: Mapping[KeyPath, int]
     found: dict[Problem, int] = field(default_factory=dict)
 
     def raise_any(self) -> None:
@@ -50,7 +50,7 @@ class Given:
     """A value in the file. name: its option or key. value: None for a missing key."""
 
     file: ZooFile
-    keys: Keys
+    keys: KeyPath
     name: str
     value: Any
 
@@ -119,15 +119,15 @@ def read_zoo_file(path: Path) -> Given:
     return Given(ZooFile(path, Path(os.path.abspath(path.parent)), lines), (), "", document)
 
 
-def key_lines(text: str, document: Mapping[str, Any]) -> dict[Keys, int]:
+def key_lines(text: str, document: Mapping[str, Any]) -> dict[KeyPath, int]:
     """Of tables and keys the line, 1 for the first, which tomllib does not tell. document: what it makes of the text.
 
     Each line that may begin a table or a key is given to tomllib by itself, and counts where the whole document has what
     it names. A key inside a value has the line of that value.
     """
-    lines: dict[Keys, int] = {}
-    counts: dict[Keys, int] = {}
-    table: Keys = ()
+    lines: dict[KeyPath, int] = {}
+    counts: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     for number, line in enumerate(text.split("\n"), 1):
         words = line.strip()
         header = words.startswith("[")
@@ -135,7 +135,7 @@ def key_lines(text: str, document: Mapping[str, Any]) -> dict[Keys, int]:
             named = tomllib.loads(words if header else f"{words.partition('=')[0]}= 0")
         except ValueError:  # a comment, or in the middle of a value
             continue
-        keys: Keys = () if header else table
+        keys: KeyPath = () if header else table
         while isinstance(named, dict) and named:
             ((name, named),) = named.items()
             keys = (*keys, name)
@@ -153,7 +153,7 @@ def key_lines(text: str, document: Mapping[str, Any]) -> dict[Keys, int]:
     return lines
 
 
-def _has(document: Any, keys: Keys) -> bool:
+def _has(document: Any, keys: KeyPath) -> bool:
     try:
         for key in keys:
             document = document[key]

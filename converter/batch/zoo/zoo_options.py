@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.base.options.kinds import FREEZE, SHAPES, SPECS, Kind
+from trtsmith.converter.base.options.kinds import FREEZE, SHAPES, SPECS, OptionKind
 from trtsmith.converter.base.options.shapes import ShapeRange
-from trtsmith.converter.batch.zoo.zoo_file import Given, Keys, did_you_mean, shown
+from trtsmith.converter.batch.zoo.zoo_file import Given, KeyPath, did_you_mean, shown
 from trtsmith.importers.problem import Problem
 
 _POINTS = ("min", "opt", "max")
@@ -107,9 +107,9 @@ class OptionReader:
             {action.dest for action in group._group_actions}
             for group in command.parser._mutually_exclusive_groups
         ]
-        self._words: dict[Keys, tuple[str, ...] | None] = {}
-        self._values: dict[Keys, object] = {}
-        self._checked: dict[tuple[Keys, ...], CheckedOptions | None] = {}
+        self._words: dict[KeyPath, tuple[str, ...] | None] = {}
+        self._values: dict[KeyPath, object] = {}
+        self._checked: dict[tuple[KeyPath, ...], CheckedOptions | None] = {}
 
     def read(self, table: Given, others: Collection[str] = ()) -> OptionLayer:
         """Reads the options of a table, each checked alone; keys of `others` are left to the caller."""
@@ -248,13 +248,13 @@ def as_in_a_zoo(problem: Problem) -> Problem:
     return replace(problem, fix=f"{pasted[1]} = ['{pasted[2]}']")
 
 
-def kind_of_action(action: Action) -> Kind:
+def kind_of_action(action: Action) -> OptionKind:
     """The kind of a flag's option; a plain one for flags that no option declares."""
     kind = getattr(action, "kind", None)
-    return kind if isinstance(kind, Kind) else Kind()
+    return kind if isinstance(kind, OptionKind) else OptionKind()
 
 
-def named_paths(kind: Kind, value: Any) -> tuple[Path, ...]:
+def named_paths(kind: OptionKind, value: Any) -> tuple[Path, ...]:
     """The files that an option names, of SPECS also folders. value: as the command reads it, with absolute paths."""
     several = value if isinstance(value, (list, tuple)) else [value]
     if kind is SPECS:
@@ -264,7 +264,7 @@ def named_paths(kind: Kind, value: Any) -> tuple[Path, ...]:
     return tuple(one for one in several if isinstance(one, Path))
 
 
-def _fault(path: Path, kind: Kind) -> str:
+def _fault(path: Path, kind: OptionKind) -> str:
     """What a path is instead of the file that the option takes; "" if it is one."""
     if os.path.isfile(path):
         return "no .npz file" if kind.npz and not zipfile.is_zipfile(path) else ""
@@ -359,7 +359,7 @@ def _is_path_of_operators(spec: str, folder: Path) -> bool:
     return like_one or os.path.exists(folder / spec)
 
 
-def _named(name: str, kind: Kind, key: str, value: Any) -> str:
+def _named(name: str, kind: OptionKind, key: str, value: Any) -> str:
     """The value that a table has for a name, as the flag takes it."""
     if kind.sizes:
         return _points(name, kind, key, value)
@@ -377,7 +377,7 @@ def _named(name: str, kind: Kind, key: str, value: Any) -> str:
         raise OptionError(what, expected, "give such a value", key) from None
 
 
-def _points(name: str, kind: Kind, key: str, value: Any) -> str:
+def _points(name: str, kind: OptionKind, key: str, value: Any) -> str:
     """Shapes or values of an input: a string as the flag takes it, a list of sizes, or three of these."""
 
     def one(sizes: Any) -> str:

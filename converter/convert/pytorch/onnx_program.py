@@ -19,7 +19,7 @@ from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
 from trtsmith.converter.convert.pytorch.exported_program import Program, computed
-from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, kept_outputs
+from trtsmith.converter.convert.pytorch.program_edges import ProgramEdges, edges_of, kept_outputs
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
 from trtsmith.importers import torch_ops
 
@@ -65,7 +65,7 @@ def export_program(program: Program, folder: Path, given: Translations, progress
     )
 
 
-def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
+def _notes(edges: ProgramEdges, written: Sequence[str]) -> list[str]:
     """Differences between the engine and the module, one sentence each. written: buffers that the module changes."""
     notes = []
     if written:
@@ -78,7 +78,9 @@ def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
     return notes
 
 
-def _write(program: Program, edges: Edges, table: Translations, rules: Translations, path: Path) -> list[str]:
+def _write(
+    program: Program, edges: ProgramEdges, table: Translations, rules: Translations, path: Path
+) -> list[str]:
     """Writes the ONNX file. Returns the buffers that the module writes, which are constants in ONNX."""
     known = {**rules, **torch_ops.decompositions()}
     decompositions = {operator: rule for operator, rule in known.items() if operator not in table}
@@ -131,7 +133,7 @@ def _drop_constants(exported: Any) -> None:
     exported.graph_module.recompile()
 
 
-def _expected(program: Program, edges: Edges) -> tuple[dict[str, np.ndarray] | None, list[str]]:
+def _expected(program: Program, edges: ProgramEdges) -> tuple[dict[str, np.ndarray] | None, list[str]]:
     """PyTorch's outputs by name, or the reason why there are none."""
     try:
         leaves = tree_leaves(computed(program))

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_unflat
 
 from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.convert.pytorch.exported_program import Program
-from trtsmith.converter.engine.runtime.call_structure import Structure, structure_of
+from trtsmith.converter.engine.runtime.call_structure import CallStructure, structure_of
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class NamedLeaf:
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
+class ProgramEdges:
     """A program's inputs and outputs. inputs: the example's tensors by the program's names, in order. fakes: their symbolic
     ones. outputs: names in order.
 
@@ -36,7 +36,7 @@ class Edges:
     calling: Mapping[str, Any]
 
 
-def edges_of(program: Program) -> Edges:
+def edges_of(program: Program) -> ProgramEdges:
     """The edges of a program. Raises ConversionError without tensor outputs, and for inputs other than tensors and
     constants.
     """
@@ -53,7 +53,7 @@ def edges_of(program: Program) -> Edges:
         raise _no_inputs(program, len(tensors), len(named))
     inputs = dict(zip(named, tensors, strict=True))
     outputs = output_names(exported, inputs)
-    return Edges(inputs, fakes, outputs, _calling(program, named, outputs))
+    return ProgramEdges(inputs, fakes, outputs, _calling(program, named, outputs))
 
 
 def kept_outputs(exported: Any) -> list[int]:
@@ -115,10 +115,10 @@ def calling_of(
     """
     given = iter(inputs)
 
-    def input_leaf(value: Any) -> Structure | None:
+    def input_leaf(value: Any) -> CallStructure | None:
         return {"tensor": next(given)} if isinstance(value, torch.Tensor) else None
 
-    def output_leaf(value: Any) -> Structure | None:
+    def output_leaf(value: Any) -> CallStructure | None:
         return {"tensor": value.name} if isinstance(value, NamedLeaf) else None
 
     try:

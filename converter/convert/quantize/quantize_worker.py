@@ -34,7 +34,7 @@ class QuantizeRequest(PlainData):
     exclude_types: tuple[str, ...] = ()
 
 
-class Samples:
+class CalibrationReader:
     """Calibration inputs, one file at a time; implements the part of CalibrationDataReader that nvidia-modelopt uses."""
 
     def __init__(self, files: Sequence[Path]) -> None:
@@ -83,12 +83,12 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
         "log_level": "WARNING",
     }
     try:
-        quantize(str(request.model), calibration_data_reader=Samples(request.samples), **settings)
+        quantize(str(request.model), calibration_data_reader=CalibrationReader(request.samples), **settings)
     except ValueError as error:
         if _UNEVEN not in str(error):
             raise
         events.phase("calibrating by the largest values")
-        samples = Samples(request.samples)
+        samples = CalibrationReader(request.samples)
         quantize(str(request.model), calibration_data_reader=samples, calibration_method="max", **settings)
     return {"output": str(request.output)}
 

@@ -15,7 +15,7 @@ from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.graph.outer_values import read_by
 from trtsmith.converter.graph.walk import all_graphs, refill
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.phases import Options, run_rules
+from trtsmith.converter.rewrite.phases import RewriteOptions, run_rules
 from trtsmith.importers.registry import normalise_domain
 
 _AXES_INPUT_OPSET = 13
@@ -33,7 +33,7 @@ def with_static_axes(graph: RefusedGraph) -> Model | None:
     model = infer_shapes(graph.model.with_proto(proto))
     _write_constants(model, graph.profiles)
     _write_axes(model)
-    model = run_rules(infer_shapes(model), Options().legal_rules())
+    model = run_rules(infer_shapes(model), RewriteOptions().legal_rules())
     _drop_unread(model.proto.graph)
     return infer_shapes(model)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import Group, Option
-from trtsmith.converter.base.options.kinds import NUMBER, SWITCH, TEXT, TEXTS, Flag, Kind
+from trtsmith.converter.base.options.kinds import NUMBER, SWITCH, TEXT, TEXTS, Flag, OptionKind
 from trtsmith.converter.engine.builder.flavour import Flavour
 from trtsmith.importers.problem import Problem
 
@@ -145,7 +145,7 @@ class DeploymentOption:
     fix: str = ""
     gpu: bool = False
     note: str = ""
-    kind: Kind = SWITCH
+    kind: OptionKind = SWITCH
     more: tuple[Flag, ...] = ()
 
     def declared(self) -> Option:

@@ -28,7 +28,7 @@ import numpy as np
 PRINTED = 5e-6  # trtexec prints six digits
 OF_JETPACK = "/usr/src/tensorrt/bin/trtexec"
 
-Output = tuple[Any, np.ndarray]
+ReadOutput = tuple[Any, np.ndarray]
 """The shape and the values of an output, flat."""
 
 
@@ -118,7 +118,7 @@ def compare(folder: Path, entries: list[dict[str, Any]]) -> int:
 
 
 def difference(
-    entry: dict[str, Any], expected: np.ndarray, found: Output | None, bound: np.ndarray | None
+    entry: dict[str, Any], expected: np.ndarray, found: ReadOutput | None, bound: np.ndarray | None
 ) -> str:
     """Why an output disagrees, or ""."""
     if found is None:
@@ -148,7 +148,7 @@ def difference(
     return f"{outside} of {off.size} elements are further off than allowed" if outside else ""
 
 
-def read_outputs(text: str) -> dict[str, Output]:
+def read_outputs(text: str) -> dict[str, ReadOutput]:
     """Reads --exportOutput's file: (shape, values) by name. It may contain nan and inf, which JSON lacks.
 
     Names are printed as they are: control characters in them are no valid JSON either.

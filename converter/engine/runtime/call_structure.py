@@ -13,13 +13,13 @@ from typing import Any
 
 from trtsmith.converter.engine.bundle.manifest import items, mapping, text
 
-Structure = Mapping[str, Any]
+CallStructure = Mapping[str, Any]
 
 _MOST_DEEP = 64
 _CONSTANTS = (bool, int, float, str, type(None))
 
 
-def structure_of(value: Any, leaf: Callable[[Any], Structure | None]) -> Structure:
+def structure_of(value: Any, leaf: Callable[[Any], CallStructure | None]) -> CallStructure:
     """The structure of a Python value. leaf: of what is a tensor, None for what is not.
 
     Raises TypeError for what is neither a container that is known here, nor a constant.
@@ -40,7 +40,7 @@ def structure_of(value: Any, leaf: Callable[[Any], Structure | None]) -> Structu
     raise TypeError(f"{type(value).__name__} is not a tuple, list, dict with names, or constant")
 
 
-def leaves_of(structure: Structure) -> Iterator[str]:
+def leaves_of(structure: CallStructure) -> Iterator[str]:
     """The names of its tensors, in order."""
     if "tensor" in structure:
         yield structure["tensor"]
@@ -48,15 +48,15 @@ def leaves_of(structure: Structure) -> Iterator[str]:
         yield from leaves_of(part)
 
 
-def _parts(structure: Structure) -> Mapping[Any, Structure]:
+def _parts(structure: CallStructure) -> Mapping[Any, CallStructure]:
     for kind in ("tuple", "list"):
         if kind in structure:
             return dict(enumerate(structure[kind]))
-    parts: Mapping[Any, Structure] = structure.get("dict") or structure.get("fields") or {}
+    parts: Mapping[Any, CallStructure] = structure.get("dict") or structure.get("fields") or {}
     return parts
 
 
-def filled(structure: Structure, tensors: Mapping[str, Any]) -> Any:
+def filled(structure: CallStructure, tensors: Mapping[str, Any]) -> Any:
     """The structure as a Python value with these tensors. A named tuple is of its fields, and of no class of others."""
     if "tensor" in structure:
         return tensors[structure["tensor"]]
@@ -72,7 +72,7 @@ def filled(structure: Structure, tensors: Mapping[str, Any]) -> Any:
     return structure["value"]
 
 
-def taken(structure: Structure, value: Any, where: str) -> Iterator[tuple[str, Any]]:
+def taken(structure: CallStructure, value: Any, where: str) -> Iterator[tuple[str, Any]]:
     """(name, tensor) for every tensor of the structure, from a value of that form. ValueError says what does not fit."""
     if "tensor" in structure:
         yield structure["tensor"], value
@@ -98,7 +98,7 @@ def taken(structure: Structure, value: Any, where: str) -> Iterator[tuple[str, A
         yield from taken(part, item, f"{where}[{index}]")
 
 
-def parse_structure(value: Any, depth: int = 0) -> Structure:
+def parse_structure(value: Any, depth: int = 0) -> CallStructure:
     """A structure from a file that others may have written. ValueError, TypeError or LookupError for anything else."""
     if depth > _MOST_DEEP:
         raise ValueError("a structure is nested too deeply")

@@ -25,7 +25,7 @@ from trtsmith.converter.base.torch_arrays import from_torch, to_torch
 from trtsmith.converter.engine.bundle.manifest import items, mapping, read_manifest, text
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.call_structure import (
-    Structure,
+    CallStructure,
     filled,
     leaves_of,
     parse_structure,
@@ -73,10 +73,10 @@ class Calling:
     """How a module is called. args, kwargs: their structures. parameters: names of the positional ones, the first ones at
     least. result: what comes back; None where there is no more than names of outputs."""
 
-    args: tuple[Structure, ...]
-    kwargs: Mapping[str, Structure]
+    args: tuple[CallStructure, ...]
+    kwargs: Mapping[str, CallStructure]
     parameters: tuple[str, ...]
-    result: Structure | None
+    result: CallStructure | None
 
     @staticmethod
     def parse(value: Any) -> Calling:
@@ -111,7 +111,7 @@ class Calling:
             raise ValueError(f"there is no argument {next(iter(left))!r}")
 
     @staticmethod
-    def _named(name: str, structure: Structure, left: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _named(name: str, structure: CallStructure, left: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         if name in left:
             yield from taken(structure, left.pop(name), name)
         elif any(True for _ in leaves_of(structure)):  # a constant may be left out: it is in the engine

@@ -136,7 +136,7 @@ def _is_odd(value: onnx.ValueInfoProto) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Original:
+class OriginalValues:
     """An executor that returns the original's values for any graph.
 
     model: in a form that onnxruntime runs (rewrite.rewrite.reference). feeds: of all its inputs, those frozen since
@@ -145,7 +145,7 @@ class Original:
 
     model: Model
     feeds: Arrays
-    values: Mapping[str, Value]
+    values: Mapping[str, ProbedValue]
     io_types: Sequence[IoType] = ()
 
     name = "the original"
@@ -160,7 +160,7 @@ class Original:
 
 
 @dataclass(frozen=True)
-class Value:
+class ProbedValue:
     """A value in one run. dtype: as numpy and ml_dtypes name it."""
 
     name: str
@@ -177,7 +177,7 @@ class Value:
         return helper.make_tensor_value_info(self.name, elem_type, None)
 
 
-def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, Value]:
+def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, ProbedValue]:
     """Runs the model and describes those of the values that are comparable tensors. Raises ConversionError.
 
     Only shapes are asked for, so that memory stays what one run needs.
@@ -189,7 +189,9 @@ def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, Value]
     types = {o.name: narrow.get(o.name, _TYPES[o.type]) for o in outputs if o.type in _TYPES}
     asked, shapes = with_shapes(model, types)  # of the model as it is: it is emulated when it runs
     found = run_in_types(asked, feeds)
-    return {name: Value(name, dtype, tuple(map(int, found[shapes[name]]))) for name, dtype in types.items()}
+    return {
+        name: ProbedValue(name, dtype, tuple(map(int, found[shapes[name]]))) for name, dtype in types.items()
+    }
 
 
 def with_outputs(model: Model, outputs: Iterable[onnx.ValueInfoProto], *, only: bool = False) -> Model:

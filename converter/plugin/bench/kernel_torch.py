@@ -35,7 +35,7 @@ _SPIN_HZ = 2e9
 """torch.cuda._sleep counts clock cycles; a lower clock only makes it longer."""
 
 
-class Constant:
+class ConstantInput:
     """An index input as the framework's formulation reads it, on the host: no copy from the GPU is timed, and
     torch.compile sees constants."""
 
@@ -69,7 +69,7 @@ class TorchSubject:
             for _ in range(sets - 1)
         ]
         self.constants = {
-            port.name: Constant(generated[port.name].tolist())
+            port.name: ConstantInput(generated[port.name].tolist())
             for port in op.inputs
             if port.type == "I" and port.name in op.constants and port.name in generated
         }

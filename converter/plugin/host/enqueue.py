@@ -18,13 +18,21 @@ import numpy as np
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.host_library import Io, Native, PluginError
-from trtsmith.converter.plugin.host.plugin_values import Dim, Shape, TensorDesc, array_dtype, describe_arrays
+from trtsmith.converter.plugin.host.plugin_values import (
+    OutputDim,
+    Shape,
+    TensorDesc,
+    array_dtype,
+    describe_arrays,
+)
 
 Sizes = Sequence[int | None]
 """For each dimension of an output the index of the output that holds it; None where it is known before a run."""
 
 
-def as_enqueued(outputs: Sequence[TensorDesc], rules: Sequence[Sequence[Dim]]) -> tuple[TensorDesc, ...]:
+def as_enqueued(
+    outputs: Sequence[TensorDesc], rules: Sequence[Sequence[OutputDim]]
+) -> tuple[TensorDesc, ...]:
     """Outputs as TensorRT describes them to enqueue: a size tensor whose upper bound is 0 is one element, [1].
 
     Every other size tensor is a scalar. Seen in engines of TensorRT-RTX 1.6.1. rules: the dimensions of every output.
@@ -162,7 +170,7 @@ class Call:
     arrays: tuple[np.ndarray, ...]
     inputs: tuple[TensorDesc, ...]
     outputs: tuple[TensorDesc, ...]
-    rules: tuple[tuple[Dim, ...], ...]
+    rules: tuple[tuple[OutputDim, ...], ...]
     aliased: frozenset[int | None]
 
     @property
@@ -181,14 +189,14 @@ def describe_call(plugin: Plugin, inputs: Sequence[np.ndarray], shape_values: Se
 
 def outputs_of(
     plugin: Plugin, inputs: Sequence[TensorDesc], shape_values: Sequence[Shape] = ()
-) -> tuple[tuple[TensorDesc, ...], tuple[tuple[Dim, ...], ...]]:
+) -> tuple[tuple[TensorDesc, ...], tuple[tuple[OutputDim, ...], ...]]:
     """The outputs for these inputs, and the rules of their sizes."""
     types = plugin.output_types([desc.dtype for desc in inputs])
     rules = plugin.output_shapes([desc.shape for desc in inputs], shape_values=shape_values)
     return described(types, rules), rules
 
 
-def described(dtypes: Sequence[str], rules: Sequence[Sequence[Dim]]) -> tuple[TensorDesc, ...]:
+def described(dtypes: Sequence[str], rules: Sequence[Sequence[OutputDim]]) -> tuple[TensorDesc, ...]:
     """Outputs with the sizes that their rules come to; a size that depends on values has its upper bound."""
     shapes = (tuple(dim.evaluated or 0 for dim in rule) for rule in rules)
     return tuple(map(TensorDesc, dtypes, shapes))

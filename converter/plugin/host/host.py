@@ -31,9 +31,9 @@ from trtsmith.converter.plugin.host.host_library import (
     to_dims,
 )
 from trtsmith.converter.plugin.host.plugin_values import (
-    Dim,
     EncodedField,
     FieldSpec,
+    OutputDim,
     Shape,
     State,
     TensorDesc,
@@ -154,7 +154,7 @@ class Plugin:
         inputs: Sequence[Shape],
         symbolic: Sequence[int] | None = None,
         shape_values: Sequence[Shape] = (),
-    ) -> tuple[tuple[Dim, ...], ...]:
+    ) -> tuple[tuple[OutputDim, ...], ...]:
         """Shapes of the outputs. -1 is an unknown dimension.
 
         symbolic: for each input a bit mask of dimensions that the plugin sees as unknown, though their values are put
@@ -252,9 +252,9 @@ class Plugin:
         return tuple(read_field(fields[i]) for i in range(count.value))
 
 
-def _batch(value: int) -> Dim:
+def _batch(value: int) -> OutputDim:
     known = value if value >= 0 else None
-    return Dim(known, known, None, str(value) if value >= 0 else "batch")
+    return OutputDim(known, known, None, str(value) if value >= 0 else "batch")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from trtsmith.converter.base.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError, UsageError
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.plugin_values import Dim, EncodedField, Shape, TensorDesc
+from trtsmith.converter.plugin.host.plugin_values import EncodedField, OutputDim, Shape, TensorDesc
 from trtsmith.importers.problem import Problem
 
 HOST_NAME = "libtrtsmith_host.so"
@@ -197,9 +197,9 @@ def _to_tensor(desc: TensorDesc, strip: int) -> abi.CTensor:
     )
 
 
-def read_dim(raw: abi.CDim) -> Dim:
+def read_dim(raw: abi.CDim) -> OutputDim:
     """One dimension of an output."""
-    return Dim(
+    return OutputDim(
         None if raw.value < 0 else raw.value,
         None if raw.evaluated < 0 else raw.evaluated,
         None if raw.size_output < 0 else raw.size_output,

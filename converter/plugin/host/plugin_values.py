@@ -67,7 +67,7 @@ class TensorDesc:
 
 
 @dataclass(frozen=True)
-class Dim:
+class OutputDim:
     """One dimension of an output, as the plugin's shape rule gives it.
 
     value:       the constant, or None for an expression of unknown dimensions.

@@ -84,14 +84,14 @@ def operators_reading(scope: Scope) -> dict[str, set[str]]:
     return readers
 
 
-class Values:
+class LegalValues:
     """`legal` and `native` name the value that holds an ONNX value in its legal type, or in its ONNX type.
 
     A value whose ONNX type TensorRT computes in is both, under its own name.
     builder: of the graph's new nodes, with nodes of the graph that stay in between. base: names what it writes next.
     """
 
-    def __init__(self, scope: Scope, outer: Values | None) -> None:
+    def __init__(self, scope: Scope, outer: LegalValues | None) -> None:
         """`scope` is still in ONNX's types."""
         self.scope = scope
         whole = scope.whole
@@ -113,7 +113,7 @@ class Values:
 
     def elem(self, name: str) -> int:
         """ONNX element type of a value; 0 if unknown."""
-        values: Values | None = self
+        values: LegalValues | None = self
         while name and values is not None:
             if name in values._elements:
                 return values._elements[name]
@@ -173,7 +173,7 @@ class Values:
         return self._found(name, "_native") == name
 
     def _found(self, name: str, table: str) -> str | None:
-        values: Values | None = self
+        values: LegalValues | None = self
         while values is not None:
             known: dict[str, str] = getattr(values, table)
             if name in known:

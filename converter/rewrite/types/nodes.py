@@ -18,7 +18,7 @@ from trtsmith.converter.rewrite.types.legal_types import (
     QUANTIZED,
     legal_type,
 )
-from trtsmith.converter.rewrite.types.legal_values import Values
+from trtsmith.converter.rewrite.types.legal_values import LegalValues
 from trtsmith.converter.rewrite.types.operators import (
     IN_FLOAT,
     IN_ONNX_TYPES,
@@ -44,9 +44,9 @@ class NodeLegaliser:
     ledger: Ledger
     bytes_out: frozenset[str]
     tensor: Callable[[onnx.TensorProto], onnx.TensorProto]
-    graph: Callable[[Scope, Values], None]
+    graph: Callable[[Scope, LegalValues], None]
 
-    def node(self, node: Node, values: Values, edge: set[str]) -> None:
+    def node(self, node: Node, values: LegalValues, edge: set[str]) -> None:
         nodes = values.builder.nodes
         start = len(nodes)
         label, first = node.label, node.inputs[0] if node.inputs else ""
@@ -58,7 +58,7 @@ class NodeLegaliser:
             self.ledger.changed = True
             self.ledger.record(node, label, what, nodes[start:], values.elem(first))
 
-    def _stays(self, node: Node, values: Values) -> str:
+    def _stays(self, node: Node, values: LegalValues) -> str:
         """The node on legal types, without arithmetic of ours; what changed about it."""
         own = node.domain in QUANTIZING_DOMAINS and node.op_type in IN_ONNX_TYPES
         moved = node.op_type in MOVES and any(map(values.kept, node.inputs)) and _only_kept(node, values)
@@ -89,7 +89,7 @@ class NodeLegaliser:
             return what_changed(legalised)
         return ""
 
-    def _edge_outputs(self, node: Node, values: Values) -> None:
+    def _edge_outputs(self, node: Node, values: LegalValues) -> None:
         """A uint8 output of the whole graph is made under another name: a Cast gives it its own."""
         outputs = list(node.outputs)
         for position, name in enumerate(outputs):
@@ -99,7 +99,7 @@ class NodeLegaliser:
         if tuple(outputs) != node.outputs:
             node.scope.rewire(node, outputs=outputs)
 
-    def _uint8_outputs(self, values: Values) -> frozenset[str]:
+    def _uint8_outputs(self, values: LegalValues) -> frozenset[str]:
         return self.bytes_out if values.outer is None else frozenset()
 
     def _attributes_of(self, node: Node) -> bool:
@@ -121,7 +121,7 @@ class NodeLegaliser:
                 changed = True
         return changed
 
-    def _standard(self, node: Node, values: Values, edge: set[str]) -> str | None:
+    def _standard(self, node: Node, values: LegalValues, edge: set[str]) -> str | None:
         """What was done to a node whose operator has to be computed otherwise; None if it stays as it is."""
         if node.op_type in IN_ONNX_TYPES or node.scopes:
             return None
@@ -160,7 +160,7 @@ class NodeLegaliser:
                 self._store(name, value.name, values, int8)
         return what_changed(integers)
 
-    def _constant(self, node: Node, values: Values) -> str | None:
+    def _constant(self, node: Node, values: LegalValues) -> str | None:
         """A constant that a DequantizeLinear wants keeps its type; others get one in its legal type."""
         name = node.outputs[0]
         elem = values.elem(name)
@@ -174,7 +174,7 @@ class NodeLegaliser:
             values.set_legal(name, elem, more.name)
         return ""
 
-    def _store(self, name: str, value: str, values: Values, int8: bool = False) -> None:
+    def _store(self, name: str, value: str, values: LegalValues, int8: bool = False) -> None:
         """`value`, in the legal type, is the node's output `name` from now on."""
         elem = values.elem(name)
         if elem == T.INT8 and int8:
@@ -190,7 +190,7 @@ class NodeLegaliser:
             if elem in ILLEGAL_TYPES:
                 values.set_legal(name, elem)
 
-    def _cast(self, node: Node, values: Values, edge: set[str]) -> str | None:
+    def _cast(self, node: Node, values: LegalValues, edge: set[str]) -> str | None:
         attributes = {a.name: a for a in node.proto.attribute}
         source = values.elem(node.inputs[0])
         target = attributes["to"].i if "to" in attributes else values.elem(node.inputs[1])
@@ -223,7 +223,7 @@ class NodeLegaliser:
         return what_changed([e for e in (source, target) if e in ILLEGAL_TYPES])
 
 
-def _only_kept(node: Node, values: Values) -> bool:
+def _only_kept(node: Node, values: LegalValues) -> bool:
     return all(
         values.kept(name) and values.elem(name) in QUANTIZED
         for name in node.inputs

@@ -27,7 +27,7 @@ from trtsmith.converter.rewrite.types.legal_types import (
     legal_type,
     retyped,
 )
-from trtsmith.converter.rewrite.types.legal_values import INSIDE, Values, candidate
+from trtsmith.converter.rewrite.types.legal_values import INSIDE, LegalValues, candidate
 from trtsmith.converter.rewrite.types.nodes import NodeLegaliser
 from trtsmith.importers.dtypes import dtype_name
 
@@ -73,8 +73,8 @@ class _Retyper:
         bytes_out = frozenset(name for name in root.results if _tensor_elem(root, name) == T.UINT8)
         self._nodes = NodeLegaliser(self.ledger, bytes_out, self._tensor, self.scope)
 
-    def scope(self, scope: Scope, outer: Values | None) -> None:
-        values = Values(scope, outer)
+    def scope(self, scope: Scope, outer: LegalValues | None) -> None:
+        values = LegalValues(scope, outer)
         self._inputs(scope, values)
         self._initializers(scope, values)
         main = scope.outer is None
@@ -108,7 +108,7 @@ class _Retyper:
 
     # the ends of a graph
 
-    def _inputs(self, scope: Scope, values: Values) -> None:
+    def _inputs(self, scope: Scope, values: LegalValues) -> None:
         main = scope.outer is None
         for name in scope.inputs:
             elem = _tensor_elem(scope, name)
@@ -124,7 +124,7 @@ class _Retyper:
             if main and elem:
                 self.ledger.io(name, elem)
 
-    def _initializers(self, scope: Scope, values: Values) -> None:
+    def _initializers(self, scope: Scope, values: LegalValues) -> None:
         for tensor in [*scope.defaults.values(), *scope.tensors.values()]:
             name, elem = tensor.name, tensor.data_type
             if elem not in ILLEGAL_TYPES or (name in scope.inputs and values.kept(name)):
@@ -153,7 +153,7 @@ class _Retyper:
                 scope.set_tensor(more)
                 values.set_legal(name, elem, more.name)
 
-    def _in_bytes(self, scope: Scope, values: Values, tensor: onnx.TensorProto) -> str:
+    def _in_bytes(self, scope: Scope, values: LegalValues, tensor: onnx.TensorProto) -> str:
         """A constant in its legal type, int32, of one in int8: the name of the value."""
         array = self._graph.source.array(tensor)
         less = 128 if tensor.data_type == T.UINT8 else 0
@@ -167,7 +167,7 @@ class _Retyper:
         array = legal_array(self._graph.source.array(tensor), tensor.data_type)
         return self._graph.tensor(array, tensor.name)
 
-    def _outputs(self, scope: Scope, values: Values, edge: set[str]) -> None:
+    def _outputs(self, scope: Scope, values: LegalValues, edge: set[str]) -> None:
         main = scope.outer is None
         for position, name in enumerate(list(scope.results)):
             elem = _tensor_elem(scope, name)

@@ -84,7 +84,7 @@ def compared(
         for n, v in deciding.items()
         if v.dtype.kind == "f" and v.size
     }
-    places = _Places(selections, wanted, scores)
+    places = _Placer(selections, wanted, scores)
     own = {n: v for n, v in plain.items() if n not in decide}
     own = places.of(own).arrays
     small = [{n: v for n, v in places.of(one).arrays.items() if n in own} for one in ways]
@@ -190,7 +190,7 @@ class _Placed:
     told: dict[str, Aligned] = field(default_factory=dict)
 
 
-class _Places:
+class _Placer:
     """Gives outputs the places of what is expected."""
 
     def __init__(self, found: Mapping[str, Selection], wanted: Arrays, scores: Mapping[str, Scores]) -> None:

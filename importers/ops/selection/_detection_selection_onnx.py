@@ -76,7 +76,7 @@ def above(g: Builder, value: Value, limit: float, inclusive: bool) -> Value:
     return more | g.Equal(value, limit) if inclusive else more
 
 
-class _Places:
+class _ScorePlaces:
     """The places of the scores of each image, in order.
 
     scores, class_row, box_row: of each place, [images, places] or [1, places]. order: a transposition of [N, B, C, ...].
@@ -133,7 +133,7 @@ def expand(expansion: Expansion) -> tuple[Value, ...]:
     fields = expansion.fields
     rotated = fields["prob_iou"] or fields["polygon_iou"]
     columns = 5 if rotated else 4
-    places = _Places(g, fields, columns)
+    places = _ScorePlaces(g, fields, columns)
     table = places.table
     tail_shape = g.vector(places.images, 1)
     tail_number = g.Expand(0.0, tail_shape)

@@ -14,7 +14,7 @@ from trtsmith.converter.engine.builder.build_request import BuildRequest, BuildR
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.locate.executors.executor import COMPARABLE, Executor, Onnxruntime, Value
+from trtsmith.converter.locate.executors.executor import COMPARABLE, Executor, Onnxruntime, ProbedValue
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions
@@ -31,7 +31,7 @@ Change = Callable[[onnx.GraphProto], None]
 
 
 def searched(
-    table: NodeTable, values: Mapping[str, Value], feeds: Arrays, executor: Executor | None = None
+    table: NodeTable, values: Mapping[str, ProbedValue], feeds: Arrays, executor: Executor | None = None
 ) -> SearchedGraph:
     return SearchedGraph(table, {**values}, feeds, executor or Sabotaged(), lambda text: None)
 

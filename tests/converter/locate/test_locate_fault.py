@@ -31,7 +31,7 @@ from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.locate.confirm import Confirmation
-from trtsmith.converter.locate.executors.executor import Value, probe, with_outputs
+from trtsmith.converter.locate.executors.executor import ProbedValue, probe, with_outputs
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.node_groups import marks_outside
@@ -476,7 +476,7 @@ def test_a_reader_of_an_output_that_was_not_written_takes_no_engine(tmp_path: Pa
     seen = x() | run(with_outputs(view.model, [value("h", [4, 16]), value("r", [4, 16])]), x())
     seen["p"] = seen["r"] @ W2
     seen["r"] = np.zeros_like(seen["r"])
-    values = {name: Value(name, "float32", seen[name].shape) for name in ("h", "r", "p")}
+    values = {name: ProbedValue(name, "float32", seen[name].shape) for name in ("h", "r", "p")}
     regions = [region_of(view, i, seen) for i in (1, 2)]
     assert [region.outputs for region in regions] == [("r",), ("p",)]
     faults = [

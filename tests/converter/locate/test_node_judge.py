@@ -15,7 +15,7 @@ from tests.converter.locate.sabotage import Sabotaged, searched, to_tf32
 from tests.converter.models import parsed
 from tests.outside.mixing import OPERATORS
 from trtsmith.converter.engine.reduction.node_table import NodeTable
-from trtsmith.converter.locate.executors.executor import Onnxruntime, Value, probe, with_outputs
+from trtsmith.converter.locate.executors.executor import Onnxruntime, ProbedValue, probe, with_outputs
 from trtsmith.converter.locate.node_judge import node_errors
 from trtsmith.converter.locate.search import batches, marks_of
 from trtsmith.converter.locate.searched_graph import part_of, region_model, region_of
@@ -34,7 +34,7 @@ W = RNG.standard_normal((64, 48)).astype(np.float32)
 def judged(model: Model, given: dict[str, np.ndarray], executor: Sabotaged | None = None) -> Any:
     """What is off in the outputs of the only node, by these values."""
     view = NodeTable(model)
-    values = {n: Value(n, str(given[n].dtype), given[n].shape) for n in view.made}
+    values = {n: ProbedValue(n, str(given[n].dtype), given[n].shape) for n in view.made}
     return node_errors(searched(view, values, {}, executor), region_of(view, 0, given), given)
 
 
@@ -182,9 +182,9 @@ def test_a_part_shows_what_none_of_its_nodes_reads(view: NodeTable) -> None:
 
 def test_the_sizes_of_all_values_are_those_of_the_run(view: NodeTable) -> None:
     found = probe(view.model, view.made, x(rows=5))
-    assert found["h"] == Value("h", "float32", (5, 16)) and found["h"].nbytes == 5 * 16 * 4
-    assert found["positive"] == Value("positive", "bool", ())
-    assert found["count"] == Value("count", "int64", (1,)) and found["y"].shape == (40,)
+    assert found["h"] == ProbedValue("h", "float32", (5, 16)) and found["h"].nbytes == 5 * 16 * 4
+    assert found["positive"] == ProbedValue("positive", "bool", ())
+    assert found["count"] == ProbedValue("count", "int64", (1,)) and found["y"].shape == (40,)
     assert set(found) == set(view.made)
 
 

@@ -17,7 +17,7 @@ from trtsmith.converter.plugin.host.abi import Status
 from trtsmith.converter.plugin.host.enqueue import as_enqueued, cut_to_sizes, described, prepared
 from trtsmith.converter.plugin.host.host import Host, Plugin
 from trtsmith.converter.plugin.host.host_library import PluginError
-from trtsmith.converter.plugin.host.plugin_values import Dim, TensorDesc
+from trtsmith.converter.plugin.host.plugin_values import OutputDim, TensorDesc
 from trtsmith.importers.registry import OPS, by_name
 
 FULL = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -66,10 +66,10 @@ def configure(plugin: Plugin, given: Sequence[tuple[str, tuple[int, ...]]]) -> N
 
 
 def test_size_tensors_that_hold_nothing_are_described_as_tensorrt_does() -> None:
-    rule = [[Dim(None, 0, 1, "s")], []]
+    rule = [[OutputDim(None, 0, 1, "s")], []]
     outputs = described(["float32", "int32"], rule)
     assert [desc.shape for desc in as_enqueued(outputs, rule)] == [(0,), (1,)]
-    some = [[Dim(None, 4, 1, "s"), Dim(3, 3, None, "3")], []]
+    some = [[OutputDim(None, 4, 1, "s"), OutputDim(3, 3, None, "3")], []]
     assert [desc.shape for desc in as_enqueued(described(["float32", "int32"], some), some)] == [(4, 3), ()]
 
 

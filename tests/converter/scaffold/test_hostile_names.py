@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 from tests.processes import checkout_environment
 from trtsmith.converter.base.errors import EXIT_OK, UsageError
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.scaffold.body_rules import Body, rules_of_body
+from trtsmith.converter.scaffold.body_rules import FunctionBody, rules_of_body
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.draft_files import draft_files
 from trtsmith.converter.scaffold.from_model import draft_of_node
@@ -192,8 +192,8 @@ def test_a_string_in_a_body_is_no_place_for_a_value() -> None:
     )
 
 
-def body_that(statements: str) -> Body:
-    return Body(statements, 18, {"x": "T"}, ("y",), {}, {"x": (4,)}, "node 'gate'")
+def body_that(statements: str) -> FunctionBody:
+    return FunctionBody(statements, 18, {"x": "T"}, ("y",), {}, {"x": (4,)}, "node 'gate'")
 
 
 def test_new_runs_bodies_in_a_process_with_limits() -> None:

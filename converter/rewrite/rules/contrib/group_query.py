@@ -18,7 +18,7 @@ from trtsmith.converter.rewrite.rules.contrib.rotary import rotate
 
 
 @dataclass(frozen=True)
-class _Places:
+class _CachePlaces:
     """Positions and lengths in the cache.
 
     before, own: by row, the tokens that were there, and the positions of the new ones.
@@ -33,7 +33,7 @@ class _Places:
     new: Value
 
 
-def _places(w: Writer, query: Value) -> _Places:
+def _places(w: Writer, query: Value) -> _CachePlaces:
     zero, new = w.constant(0), length(w, query, 2)
     room = length(w, w.x[3], 2) if w.node.input(3) else zero
     total = w.Reshape(w.Cast(w.x[6], to="int64"), shape=[])
@@ -41,10 +41,10 @@ def _places(w: Writer, query: Value) -> _Places:
     slots, steps = counted(w, count), counted(w, new)
     tokens = w.Add(w.Reshape(w.Cast(w.x[5], to="int64"), shape=[-1, 1]), 1)
     before = w.Where(w.Equal(new, total), zero, w.Sub(tokens, new))
-    return _Places(before, w.Add(before, steps), slots, count, room, new)
+    return _CachePlaces(before, w.Add(before, steps), slots, count, room, new)
 
 
-def _cached(w: Writer, at: _Places, new: Value, index: int, keys: int, size: int, dtype: str) -> Value:
+def _cached(w: Writer, at: _CachePlaces, new: Value, index: int, keys: int, size: int, dtype: str) -> Value:
     """The updated cache: past (input `index`), new values, then zeros, gathered from their concatenation."""
     batch = w.Gather(w.Shape(new), [0])
     zeros = w.Expand(w.number(0.0, dtype), w.Concat(batch, [keys, 1, size], axis=0))
@@ -148,7 +148,7 @@ def _notes(node: NodeView) -> tuple[str, ...]:
 
 def _attention(
     w: Writer,
-    at: _Places,
+    at: _CachePlaces,
     query: Value,
     key: Value,
     value: Value,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.quantized.operands import Operand
+from trtsmith.converter.rewrite.rules.quantized.operands import IntegerOperand
 
 EXACT = 2**24
 MOST_PARTS = 8
@@ -63,7 +63,7 @@ class ProductSlicing:
     cut: Callable[[np.ndarray, Slice], np.ndarray]
 
 
-def exact_sum(w: Writer, a: Operand, b: Operand, reduction: ProductSlicing) -> Sum | None:
+def exact_sum(w: Writer, a: IntegerOperand, b: IntegerOperand, reduction: ProductSlicing) -> Sum | None:
     """The exact product of a and b; None if no slicing makes it exact."""
     parts = _parts(a, b, reduction)
     if parts is not None and len(parts) <= MOST_PARTS:
@@ -83,7 +83,7 @@ def exact_sum(w: Writer, a: Operand, b: Operand, reduction: ProductSlicing) -> S
     return _added(w, products, reduction, a, b)
 
 
-def _parts(a: Operand, b: Operand, reduction: ProductSlicing) -> list[Slice] | None:
+def _parts(a: IntegerOperand, b: IntegerOperand, reduction: ProductSlicing) -> list[Slice] | None:
     """Slices of the reduction with exact sums; None if a single unit is too large."""
     if reduction.length is None:
         return [(0, 0)] if a.bound * b.bound <= 256 else None  # of halves, exact up to 2^16 terms
@@ -125,29 +125,29 @@ def _longest(sums: np.ndarray, start: int) -> int:
     return low
 
 
-def _bound(a: Operand, b: Operand, reduction: ProductSlicing) -> int:
+def _bound(a: IntegerOperand, b: IntegerOperand, reduction: ProductSlicing) -> int:
     """An upper bound of the summed magnitudes of all products."""
     if b.array is None:
         return a.bound * b.bound * reduction.terms * (reduction.length or 2**16)
     return int(reduction.magnitudes(np.abs(b.array)).sum(1).max(initial=0)) * a.bound
 
 
-def _halves(w: Writer, x: Operand) -> tuple[Operand, Operand]:
+def _halves(w: Writer, x: IntegerOperand) -> tuple[IntegerOperand, IntegerOperand]:
     """low and high with x = 16 * high + low and 0 <= low < 16."""
     high_bound = x.bound // 16 + 1
     if x.array is not None:
-        return Operand(None, 15, x.array & 15), Operand(None, high_bound, x.array >> 4)
+        return IntegerOperand(None, 15, x.array & 15), IntegerOperand(None, high_bound, x.array >> 4)
     whole = x.written(w)
     high = w.Floor(w.Div(whole, 16.0))
-    return Operand(w.Sub(whole, w.Mul(high, 16.0)), 15), Operand(high, high_bound)
+    return IntegerOperand(w.Sub(whole, w.Mul(high, 16.0)), 15), IntegerOperand(high, high_bound)
 
 
 def _added(
     w: Writer,
-    products: Sequence[tuple[int, Operand, Operand, list[Slice]]],
+    products: Sequence[tuple[int, IntegerOperand, IntegerOperand, list[Slice]]],
     reduction: ProductSlicing,
-    a: Operand,
-    b: Operand,
+    a: IntegerOperand,
+    b: IntegerOperand,
 ) -> Sum:
     whole = [(0, reduction.length or 0)]
     if len(products) == 1 and len(products[0][3]) == 1:

@@ -16,7 +16,7 @@ Shaped = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Operand:
+class IntegerOperand:
     """Integers in float32, with a bound.
 
     value: None for a constant operand, which is not written yet.
@@ -42,7 +42,7 @@ def operand(
     zero_point: int,
     axes: Sequence[int] = (),
     shaped: Shaped = lambda zeros: zeros,
-) -> Operand:
+) -> IntegerOperand:
     """Input `data` minus input `zero_point`, which broadcasts after Unsqueeze by `axes`; `shaped` does the same to an array.
 
     Differences of 8-bit numbers have 9 bits: float32 has them, and so has TF32, whose 11 bits TensorRT may multiply.
@@ -53,7 +53,7 @@ def operand(
     array = node.constant(data)
     if array is not None and zeros is not None:
         shifted = array.astype(np.int32) - shaped(zeros.astype(np.int32))
-        return Operand(None, int(np.abs(shifted).max(initial=0)), shifted)
+        return IntegerOperand(None, int(np.abs(shifted).max(initial=0)), shifted)
     if zeros is None:
         bound = high - low
     elif zeros.size:
@@ -62,13 +62,13 @@ def operand(
         bound = 0
     value = w.Cast(w.x[data], to="float32")
     if zeros is not None and not zeros.any():
-        return Operand(value, bound)
+        return IntegerOperand(value, bound)
     if zeros is not None:
         point = w.constant(shaped(zeros.astype(np.float32)))
     else:
         point = w.Cast(w.x[zero_point], to="float32")
         point = w.unsqueeze(point, axes) if axes else point
-    return Operand(w.Sub(value, point), bound)
+    return IntegerOperand(w.Sub(value, point), bound)
 
 
 def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:

@@ -25,7 +25,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, exact_sum
-from trtsmith.converter.rewrite.rules.quantized.operands import Operand
+from trtsmith.converter.rewrite.rules.quantized.operands import IntegerOperand
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
 from trtsmith.converter.rewrite.rules.recurrent.gate_activations import Activation, activated, activations
 
@@ -89,7 +89,7 @@ def gate_sums(w: Writer, operand: Value, scale: Value, weights: QuantizedWeights
         lambda array, part: array.take(range(*part), axis),
     )
     bound = int(np.abs(weights.steps).max(initial=0))
-    total = exact_sum(w, Operand(operand, _STEPS), Operand(None, bound, weights.steps), slicing)
+    total = exact_sum(w, IntegerOperand(operand, _STEPS), IntegerOperand(None, bound, weights.steps), slicing)
     assert total is not None  # a unit of one term always fits
     return w.Mul(as_float(w, total), w.Mul(scale, weights.scale))
 

@@ -26,7 +26,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Plugin,
+    PluginForm,
     fixed_sizes,
     kinds,
     narrow,
@@ -98,7 +98,11 @@ STOCK_DISENTANGLED_ATTENTION = NodeRule(
     "TensorRT's plugin for DeBERTa's attention scores becomes gathers and sums",
     kinds("DisentangledAttention_TRT"),
     rewriter(
-        {"DisentangledAttention_TRT": Plugin(_scores, "gathers and sums", 3, floats=(0, 1, 2), alike=True)}
+        {
+            "DisentangledAttention_TRT": PluginForm(
+                _scores, "gathers and sums", 3, floats=(0, 1, 2), alike=True
+            )
+        }
     ),
     opset=_OPSET,
 )
@@ -168,18 +172,18 @@ def _parts(w: Writer, packed: Value, count: int) -> list[Value]:
     return [w.Squeeze(part, axes=[3]) for part in w.split(packed, [1] * count, 3)]
 
 
-_OF_BEVFORMER = Plugin(_attention, _WHAT, 3, floats=(0, 1, 2), alike=True)
+_OF_BEVFORMER = PluginForm(_attention, _WHAT, 3, floats=(0, 1, 2), alike=True)
 _ATTENTION = {
     "QKVTRT": _OF_BEVFORMER,
     "QKVTRT2": _OF_BEVFORMER,
-    "ScaledDotProductAttentionTRT": Plugin(
+    "ScaledDotProductAttentionTRT": PluginForm(
         _attention, least=3, most=4, floats=(0, 1, 2), results=2, alike=True
     ),
-    "fMHA_V2": Plugin(_attention, _WHAT),
-    "ViTAttentionPlugin": Plugin(
+    "fMHA_V2": PluginForm(_attention, _WHAT),
+    "ViTAttentionPlugin": PluginForm(
         _of_images, "products and a Softmax of each image", 5, floats=(0, 1, 2), alike=True
     ),
-    "fMHCA": Plugin(_attention, _WHAT, 2, floats=(0, 1), alike=True),
+    "fMHCA": PluginForm(_attention, _WHAT, 2, floats=(0, 1), alike=True),
 }
 
 STOCK_FUSED_ATTENTION = NodeRule(

@@ -37,7 +37,7 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, layer_norm
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     CAFFE2,
-    Plugin,
+    PluginForm,
     kinds,
     narrow,
     rewriter,
@@ -95,9 +95,9 @@ def _to_spatial(w: Writer, dtype: str) -> Value:
 
 
 _DIFFUSION = {
-    "LayerNorm": Plugin(_layer_norm, "LayerNormalization", most=3),
-    "SplitGeLU": Plugin(_split_gelu, "Split, Erf and products"),
-    "SeqLen2Spatial": Plugin(_to_spatial, "sums and Transpose", 4, floats=(0, 1, 2), alike=True),
+    "LayerNorm": PluginForm(_layer_norm, "LayerNormalization", most=3),
+    "SplitGeLU": PluginForm(_split_gelu, "Split, Erf and products"),
+    "SeqLen2Spatial": PluginForm(_to_spatial, "sums and Transpose", 4, floats=(0, 1, 2), alike=True),
 }
 
 STOCK_DIFFUSION = NodeRule(
@@ -276,20 +276,20 @@ def _alias(w: Writer, dtype: str) -> Value:
 
 
 _LAYERS = {
-    "AliasWithName": Plugin(_alias, "Identity", floats=()),
-    "Normalize_TRT": Plugin(_normalize, "a sum of squares and a quotient"),
-    "Reorg_TRT": Plugin(_reorg, "SpaceToDepth in Darknet's order"),
-    "CoordConvAC": Plugin(_coordinates, "Concat with constant coordinates"),
-    "BatchTilePlugin_TRT": Plugin(_tile, "Expand", 2, floats=()),
-    "FlattenConcat_TRT": Plugin(_flatten, "Reshape and Concat", most=64, floats=()),
-    "SpecialSlice_TRT": Plugin(_corners, "Slice"),
-    **dict.fromkeys(("GridAnchor_TRT", "GridAnchorRect_TRT"), Plugin(_anchors, floats=(), results=64)),
-    "Mish_TRT": Plugin(_mish, "Softplus, Tanh and a product"),
-    "LReLU_TRT": Plugin(_leaky_relu, "LeakyRelu"),
-    "Clip_TRT": Plugin(_clip, "Clip"),
-    "CustomGeluPluginDynamic": Plugin(_gelu, "GELU by tanh"),
-    "HSigmoid": Plugin(_hard_sigmoid, "HardSigmoid"),
-    "HSwish": Plugin(_hard_swish, "HardSigmoid and a product"),
+    "AliasWithName": PluginForm(_alias, "Identity", floats=()),
+    "Normalize_TRT": PluginForm(_normalize, "a sum of squares and a quotient"),
+    "Reorg_TRT": PluginForm(_reorg, "SpaceToDepth in Darknet's order"),
+    "CoordConvAC": PluginForm(_coordinates, "Concat with constant coordinates"),
+    "BatchTilePlugin_TRT": PluginForm(_tile, "Expand", 2, floats=()),
+    "FlattenConcat_TRT": PluginForm(_flatten, "Reshape and Concat", most=64, floats=()),
+    "SpecialSlice_TRT": PluginForm(_corners, "Slice"),
+    **dict.fromkeys(("GridAnchor_TRT", "GridAnchorRect_TRT"), PluginForm(_anchors, floats=(), results=64)),
+    "Mish_TRT": PluginForm(_mish, "Softplus, Tanh and a product"),
+    "LReLU_TRT": PluginForm(_leaky_relu, "LeakyRelu"),
+    "Clip_TRT": PluginForm(_clip, "Clip"),
+    "CustomGeluPluginDynamic": PluginForm(_gelu, "GELU by tanh"),
+    "HSigmoid": PluginForm(_hard_sigmoid, "HardSigmoid"),
+    "HSwish": PluginForm(_hard_swish, "HardSigmoid and a product"),
 }
 
 STOCK_LEGACY_LAYERS = NodeRule(

@@ -28,7 +28,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Repla
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Plugin,
+    PluginForm,
     kinds,
     narrow,
     require_opset,
@@ -117,8 +117,8 @@ def _masked_conv(w: Writer, dtype: str) -> Value | Refusal:
 
 
 _MASKS = {
-    "MMCVPSAMask": Plugin(_psa_mask, "Pad, Reshape and Slice"),
-    "MMCVMaskedConv2d": Plugin(_masked_conv, "Conv and Where", 4, floats=(0, 2, 3), alike=True),
+    "MMCVPSAMask": PluginForm(_psa_mask, "Pad, Reshape and Slice"),
+    "MMCVMaskedConv2d": PluginForm(_masked_conv, "Conv and Where", 4, floats=(0, 2, 3), alike=True),
 }
 
 STOCK_MASKS = NodeRule(
@@ -213,10 +213,10 @@ def _running_extreme(w: Writer, dtype: str) -> Replacement | Refusal:
 
 
 _HEADS = {
-    **dict.fromkeys(("cummax", "cummin"), Plugin(_running_extreme, results=2)),
-    "GatherTopk": Plugin(_gather_topk, "GatherND", 2, floats=()),
-    "GridPriorsTRT": Plugin(_grid_priors, "sums of anchors and places", 3),
-    "MMCVCornerPool": Plugin(_corner_pool, "MaxPool, padded at one side"),
+    **dict.fromkeys(("cummax", "cummin"), PluginForm(_running_extreme, results=2)),
+    "GatherTopk": PluginForm(_gather_topk, "GatherND", 2, floats=()),
+    "GridPriorsTRT": PluginForm(_grid_priors, "sums of anchors and places", 3),
+    "MMCVCornerPool": PluginForm(_corner_pool, "MaxPool, padded at one side"),
 }
 
 STOCK_DETECTION_HEADS = NodeRule(

@@ -22,7 +22,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Plugin,
+    PluginForm,
     fixed_sizes,
     kinds,
     narrow,
@@ -116,10 +116,13 @@ def _weighted(w: Writer, dtype: str) -> Value:
 
 _NEIGHBOURS = {
     **{
-        f"natten{n}dqkrpb": Plugin(_scores, "products with neighbours", 2, 3, floats=(0, 1))
+        f"natten{n}dqkrpb": PluginForm(_scores, "products with neighbours", 2, 3, floats=(0, 1))
         for n in (1, 2, 3)
     },
-    **{f"natten{n}dav": Plugin(_weighted, "products with neighbours", 2, floats=(0, 1)) for n in (1, 2, 3)},
+    **{
+        f"natten{n}dav": PluginForm(_weighted, "products with neighbours", 2, floats=(0, 1))
+        for n in (1, 2, 3)
+    },
 }
 
 STOCK_NEIGHBOURHOODS = NodeRule(

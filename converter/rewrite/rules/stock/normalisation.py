@@ -23,7 +23,14 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu
-from trtsmith.converter.rewrite.rules.stock.stock_forms import Plugin, kinds, narrow, rewriter, settings, wide
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    PluginForm,
+    kinds,
+    narrow,
+    rewriter,
+    settings,
+    wide,
+)
 
 _DIFFUSION_GROUPS = 32
 
@@ -65,7 +72,7 @@ def _group_norm(w: Writer, dtype: str) -> Replacement | Refusal:
 
 _GROUP_NORMS = dict.fromkeys(
     ("GroupNormalizationPlugin", "GroupNorm", "GroupNormPluginDynamic"),
-    Plugin(_group_norm, least=3, floats=(0, 1, 2)),
+    PluginForm(_group_norm, least=3, floats=(0, 1, 2)),
 )
 
 STOCK_GROUP_NORM = NodeRule(
@@ -104,9 +111,9 @@ def _with_attributes(w: Writer, dtype: str) -> Replacement | Refusal:
     return Replacement(w.finish(narrow(w, unit, dtype)), what)
 
 
-_OF_MMDEPLOY = Plugin(_with_inputs, "InstanceNormalization", 3, floats=(0, 1, 2))
+_OF_MMDEPLOY = PluginForm(_with_inputs, "InstanceNormalization", 3, floats=(0, 1, 2))
 _INSTANCE_NORMS = {
-    "InstanceNormalization_TRT": Plugin(_with_attributes),
+    "InstanceNormalization_TRT": PluginForm(_with_attributes),
     "TRTInstanceNormalization": _OF_MMDEPLOY,
     "MMCVInstanceNormalization": _OF_MMDEPLOY,
 }

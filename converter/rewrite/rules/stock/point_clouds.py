@@ -33,7 +33,7 @@ from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Plugin,
+    PluginForm,
     kinds,
     narrow,
     require_opset,
@@ -297,19 +297,21 @@ def _pooled(w: Writer, dtype: str) -> Replacement | Refusal:
 _POINTS = {
     **dict.fromkeys(
         ("GatherOperation", "GatherPoints", "GroupingOperation", "GroupPoints"),
-        Plugin(_gather, "GatherND", 2),
+        PluginForm(_gather, "GatherND", 2),
     ),
-    "ThreeInterpolate": Plugin(_interpolate, "GatherND and a weighted sum", 3, floats=(0, 2)),
-    "ThreeNN": Plugin(_three_nearest, least=2, floats=(0, 1), results=2),
-    "KNN": Plugin(_neighbours, most=2),
-    "BallQuery": Plugin(_ball, least=2, most=4, floats=(), results=2),
-    "fps": Plugin(_cluster_samples, least=4),
-    "knn": Plugin(_cluster_pairs, _said(_NEIGHBOURS), 2, 7, floats=(0, 1)),
-    **dict.fromkeys(("FurthestPointSampling", "FPSampling"), Plugin(_farthest, most=2)),
+    "ThreeInterpolate": PluginForm(_interpolate, "GatherND and a weighted sum", 3, floats=(0, 2)),
+    "ThreeNN": PluginForm(_three_nearest, least=2, floats=(0, 1), results=2),
+    "KNN": PluginForm(_neighbours, most=2),
+    "BallQuery": PluginForm(_ball, least=2, most=4, floats=(), results=2),
+    "fps": PluginForm(_cluster_samples, least=4),
+    "knn": PluginForm(_cluster_pairs, _said(_NEIGHBOURS), 2, 7, floats=(0, 1)),
+    **dict.fromkeys(("FurthestPointSampling", "FPSampling"), PluginForm(_farthest, most=2)),
     **dict.fromkeys(
-        ("GatherSegmentCSR", "PTv3SerializedPooling"), Plugin(_pooled, least=4, floats=(0, 1), results=2)
+        ("GatherSegmentCSR", "PTv3SerializedPooling"), PluginForm(_pooled, least=4, floats=(0, 1), results=2)
     ),
-    "SelectAndPadPlugin": Plugin(_select, "TopK of flagged rows and GatherND", 3, floats=(0, 2), alike=True),
+    "SelectAndPadPlugin": PluginForm(
+        _select, "TopK of flagged rows and GatherND", 3, floats=(0, 2), alike=True
+    ),
 }
 
 STOCK_POINT_CLOUDS = NodeRule(

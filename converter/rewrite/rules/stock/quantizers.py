@@ -18,7 +18,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.stock.stock_forms import Plugin, kinds, rewriter, settings
+from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginForm, kinds, rewriter, settings
 from trtsmith.importers.dtypes import NUMBERS
 
 _QUANTIZED = {
@@ -60,7 +60,7 @@ STOCK_QUANTIZERS = NodeRule(
     "stock-quantizers",
     "ModelOpt's quantizers of float8 and int4 become ONNX's",
     kinds(*_QUANTIZED),
-    rewriter(dict.fromkeys(_QUANTIZED, Plugin(_standard, least=2, most=3, floats=()))),
+    rewriter(dict.fromkeys(_QUANTIZED, PluginForm(_standard, least=2, most=3, floats=()))),
     opset=21,
 )
 
@@ -140,9 +140,9 @@ def _power(w: Writer, exponent: Value) -> Value:
 
 
 _MICROSCALED = {
-    "TRT_MXFP8DynamicQuantize": Plugin(_quantize, results=2),
-    "TRT_MXFP8DequantizeLinear": Plugin(_dequantize, least=2, floats=()),
-    "TRT_FP4DynamicQuantize": Plugin(_quantize_twice, least=2, results=2),
+    "TRT_MXFP8DynamicQuantize": PluginForm(_quantize, results=2),
+    "TRT_MXFP8DequantizeLinear": PluginForm(_dequantize, least=2, floats=()),
+    "TRT_FP4DynamicQuantize": PluginForm(_quantize_twice, least=2, results=2),
 }
 
 MICROSCALED = NodeRule(

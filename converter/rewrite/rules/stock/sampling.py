@@ -45,7 +45,7 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.arrays import crop_places
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     CAFFE2,
-    Plugin,
+    PluginForm,
     kinds,
     narrow,
     require_opset,
@@ -114,9 +114,9 @@ def _bicubic(w: Writer, dtype: str) -> Value | Refusal:
 
 
 _RESIZES = {
-    "ResizeNearest_TRT": Plugin(_nearest, "Resize to the nearest pixel"),
-    "ResizeNearest": Plugin(_nearest, "Resize to the nearest pixel"),
-    "TRTBicubicInterpolate": Plugin(_bicubic, "cubic Resize"),
+    "ResizeNearest_TRT": PluginForm(_nearest, "Resize to the nearest pixel"),
+    "ResizeNearest": PluginForm(_nearest, "Resize to the nearest pixel"),
+    "TRTBicubicInterpolate": PluginForm(_bicubic, "cubic Resize"),
 }
 
 STOCK_RESIZES = NodeRule(
@@ -235,9 +235,9 @@ def _sample(w: Writer, dtype: str) -> Replacement | Refusal | None:
 _SAMPLERS = {
     **dict.fromkeys(
         ("grid_sampler", "GridSampler", "GridSample", "GridSample3D", *_SCALED),
-        Plugin(_sample, least=2, floats=(0, 1)),
+        PluginForm(_sample, least=2, floats=(0, 1)),
     ),
-    **dict.fromkeys(_ATEN, Plugin(_sample, least=5, floats=(0, 1))),
+    **dict.fromkeys(_ATEN, PluginForm(_sample, least=5, floats=(0, 1))),
 }
 
 STOCK_GRID_SAMPLER = NodeRule(
@@ -294,7 +294,7 @@ def _grid(w: Writer) -> Value:
 
 
 _ROTATIONS = dict.fromkeys(
-    ("RotateTRT", "RotateTRT2", "RotatePlugin"), Plugin(_rotate, least=3, floats=(0, 1, 2))
+    ("RotateTRT", "RotateTRT2", "RotatePlugin"), PluginForm(_rotate, least=3, floats=(0, 1, 2))
 )
 
 STOCK_ROTATE = NodeRule(
@@ -333,7 +333,7 @@ def _crop(w: Writer, dtype: str) -> Value | Refusal:
 
 _CROPS = dict.fromkeys(
     ("CropAndResize", "CropAndResizeDynamic"),
-    Plugin(_crop, "GridSample of all boxes of an image", 2, floats=(0, 1)),
+    PluginForm(_crop, "GridSample of all boxes of an image", 2, floats=(0, 1)),
 )
 
 STOCK_CROP = NodeRule(

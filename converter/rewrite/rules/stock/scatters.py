@@ -15,7 +15,7 @@ from __future__ import annotations
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Plugin,
+    PluginForm,
     kinds,
     narrow,
     require_opset,
@@ -80,7 +80,7 @@ STOCK_SCATTER_ND = NodeRule(
     "stock-scatter-nd",
     "ScatterND of a plugin's domain becomes ONNX's",
     kinds("ScatterND", domains=_DOMAINS),
-    rewriter({"ScatterND": Plugin(_scatter_nd, "ONNX's ScatterND", 3, floats=())}),
+    rewriter({"ScatterND": PluginForm(_scatter_nd, "ONNX's ScatterND", 3, floats=())}),
     opset=_SCATTER,
 )
 
@@ -88,7 +88,7 @@ STOCK_SCATTER_ELEMENTS = NodeRule(
     "stock-scatter-elements",
     "ScatterElements of a plugin's domain becomes ONNX's",
     kinds("ScatterElements", domains=_DOMAINS),
-    rewriter({"ScatterElements": Plugin(_scatter_elements, "ONNX's ScatterElements", 3, floats=())}),
+    rewriter({"ScatterElements": PluginForm(_scatter_elements, "ONNX's ScatterElements", 3, floats=())}),
     opset=_REDUCTION,
 )
 
@@ -96,6 +96,6 @@ STOCK_SCATTER_PRODUCTS = NodeRule(
     "stock-scatter-products",
     "torch_scatter's products of rows by index become ScatterElements",
     ("torch_scatter::scatter_mul", "dpvo::scatter_mul"),
-    rewriter({"scatter_mul": Plugin(_products, "ScatterElements", 2)}),
+    rewriter({"scatter_mul": PluginForm(_products, "ScatterElements", 2)}),
     opset=_REDUCTION,
 )

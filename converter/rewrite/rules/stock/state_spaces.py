@@ -21,7 +21,7 @@ from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Plugin,
+    PluginForm,
     fixed_sizes,
     kinds,
     narrow,
@@ -208,10 +208,10 @@ _BEFORE = ("tokens before the first are those of the state; the plugin's first r
 _SLOW = ("one step a token, one after the other: slow for many tokens in one run",)
 
 _SPACES = {
-    "causal_conv1d": Plugin(_edge_convolution, least=5, floats=(0, 1, 3), results=2),
-    "update_ssm_state": Plugin(_edge_state, least=9, floats=(0, 1, 2, 3, 5, 7), results=2),
-    "LinearAttention": Plugin(_linear_attention, least=3, most=6, floats=(0, 1, 2), results=2),
-    "CausalConvWithState": Plugin(_causal_convolution, least=2, most=4, floats=(0, 1), results=2),
+    "causal_conv1d": PluginForm(_edge_convolution, least=5, floats=(0, 1, 3), results=2),
+    "update_ssm_state": PluginForm(_edge_state, least=9, floats=(0, 1, 2, 3, 5, 7), results=2),
+    "LinearAttention": PluginForm(_linear_attention, least=3, most=6, floats=(0, 1, 2), results=2),
+    "CausalConvWithState": PluginForm(_causal_convolution, least=2, most=4, floats=(0, 1), results=2),
 }
 
 STOCK_STATE_SPACES = NodeRule(

@@ -34,7 +34,7 @@ def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Plugin:
+class PluginForm:
     """A foreign plugin's signature and its replacement.
 
     body: gives the result, from a Writer of the node and the type of its first operand; or all that a rule may give.
@@ -52,7 +52,7 @@ class Plugin:
     alike: bool = False
 
 
-def rewriter(plugins: Mapping[str, Plugin]) -> Rewriter:
+def rewriter(plugins: Mapping[str, PluginForm]) -> Rewriter:
     """The rule for these op_types (or domain::op_type). It refuses nodes whose ports differ from their plugin's."""
 
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -66,7 +66,7 @@ def rewriter(plugins: Mapping[str, Plugin]) -> Rewriter:
     return rewrite
 
 
-def _misfit(node: NodeView, ports: Plugin) -> Refusal | None:
+def _misfit(node: NodeView, ports: PluginForm) -> Refusal | None:
     most = max(ports.least, ports.most)
     count = f"{ports.least}" + (f" to {most}" if most > ports.least else "")
     if not ports.least <= len(node.inputs) <= most or not all(node.inputs[: ports.least]):

@@ -15,7 +15,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Plugin,
+    PluginForm,
     kinds,
     narrow,
     require_opset,
@@ -98,6 +98,6 @@ STOCK_YOLO_LAYER = NodeRule(
     "stock-yolo-layer",
     "YOLOv5's decoding of three maps becomes standard operators",
     kinds("YoloLayer_TRT"),
-    rewriter({"YoloLayer_TRT": Plugin(_decode, least=3, floats=(0, 1, 2), results=4, alike=True)}),
+    rewriter({"YoloLayer_TRT": PluginForm(_decode, least=3, floats=(0, 1, 2), results=4, alike=True)}),
     opset=_OPSET,
 )

@@ -10,7 +10,7 @@ import pytest
 
 from trtsmith.converter.batch.zoo.zoo_file import (
     Given,
-    Keys,
+    KeyPath,
     ZooFile,
     key_lines,
     toml_comment,
@@ -38,7 +38,7 @@ AWKWARD = {
 }
 
 
-def lines_of(text: str) -> dict[Keys, int]:
+def lines_of(text: str) -> dict[KeyPath, int]:
     return key_lines(text, tomllib.loads(text))
 
 
@@ -73,7 +73,7 @@ def test_nothing_has_a_line_that_the_document_has_not(text: str) -> None:
         ("nothing", ("a",), 1),
     ],
 )
-def test_lines(text: str, keys: Keys, line: int) -> None:
+def test_lines(text: str, keys: KeyPath, line: int) -> None:
     file = ZooFile(Path(), Path(), lines_of(AWKWARD[text]))
     assert Given(file, keys, "", None).line == line
 

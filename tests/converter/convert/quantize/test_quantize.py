@@ -14,7 +14,7 @@ from tests.converter.rewrite.precision.networks import network, normal
 from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.base.options.shapes import InputSpec
 from trtsmith.converter.convert.quantize.quantize import quantize, with_bodies, without_bodies
-from trtsmith.converter.convert.quantize.quantize_worker import Samples
+from trtsmith.converter.convert.quantize.quantize_worker import CalibrationReader
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand
@@ -235,7 +235,7 @@ def test_the_reader_gives_each_set_once_and_begins_again(tmp_path: Path) -> None
     files = [tmp_path / f"{i}.npz" for i in range(2)]
     for i, file in enumerate(files):
         np.savez(file, x=np.array([i + 1]))
-    reader = Samples(files)
+    reader = CalibrationReader(files)
     first = [reader.get_next(), reader.get_next(), reader.get_next()]
     assert [None if s is None else int(s["x"][0]) for s in first] == [1, 2, None]
     assert int(reader.get_first()["x"][0]) == 1
