@@ -35,18 +35,18 @@ NAMES = [
 SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
-    "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
+    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, io_precision=False, "
     "calibration=(), flavour='auto', plugins=(), prefer_stock=False, build=False, target=(), "
     "optimization_level=None, timeout=None, mend=True, mend_with=(), reduce=True, "
     "reduce_timeout=90.0, refused=None, force=False, ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
-    "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
+    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, io_precision=False, "
     "calibration=(), force=False, output=None, flavour='auto', expand=False, plugin_v2=False, runtime='', ops=(), "
     "plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
-    "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
+    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, io_precision=False, "
     "calibration=(), target=(), flavour='auto', embed_plugins=False, workspace=None, timing_cache=None, "
     "optimization_level=None, layer_details=False, timeout=None, plugins=(), prefer_stock=False, bundle_for='', "
     "plugins_aarch64=None, memory_pool_limit=(), refit=False, strip_plan=False, version_compatible=False, sparsity='', "
@@ -63,7 +63,7 @@ SIGNATURES = {
     "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0, options=None, "
     "cache=None, progress=None) -> Engine",
     "locate": "(model, engine=None, *, data_folder=None, on='auto', native=False, all=False, memory=1024, "
-    "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', "
+    "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', "
     "float_lstm=False, io_precision=False, calibration=(), plugins=(), flavour='auto', timeout=None,"
     " rtol=None, atol=None, output=None, force=False, html=None, ops=(), plugins_from_packages=True, "
     "progress=None) -> Located",

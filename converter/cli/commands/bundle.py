@@ -25,7 +25,7 @@ EPILOG = """examples:
 """
 
 
-class _Output(TypedDict, total=False):
+class _Terminal(TypedDict, total=False):
     """output"""
 
     output: Annotated[
@@ -44,7 +44,7 @@ class _Output(TypedDict, total=False):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine; its manifest lies beside it")
-    add_options(parser, _Output)
+    add_options(parser, _Terminal)
     add_options(parser, BundleOptions)
 
 

@@ -22,8 +22,8 @@ _FAULT = Fault(
     "tensorrt_rtx",
     ("1.7.1",),
     "does not build an If whose branches differ in a size and share another that is dynamic",
-    "engines built of an If with a Concat or a Resize in one branch, for each axis and each dynamic size; those of 1.6.1 were "
-    "built and did not run on an H200, as no If there whose branches differ in a size",
+    "engines built of an If with a Concat or a Resize in one branch, for each axis and each dynamic size; those of 1.6.1 "
+    "were built and did not run on an H200, as no If there whose branches differ in a size",
 )
 
 Alike = tuple[Dim, ...]
