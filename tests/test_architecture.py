@@ -30,6 +30,7 @@ ORDER = (
     "convert",
     "locate",
     "bench",
+    "tune",
     "scaffold",
     "samples",
     "pages",

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from trtsmith.converter.engine.runtime.runner import Runner
     from trtsmith.converter.locate.found import Located
     from trtsmith.converter.plugin.contract import LibraryReport
+    from trtsmith.converter.tune.tune import Tuned
     from trtsmith.converter.verify.verdict import Verdict
     from trtsmith.importers.opdef import OpDef
     from trtsmith.importers.problem import Problem
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from trtsmith.refit_function import refit
     from trtsmith.rewrite_function import rewrite
     from trtsmith.run_function import run
+    from trtsmith.tune_function import tune
     from trtsmith.verify_function import verify
 
     __version__: str
@@ -77,6 +79,7 @@ __all__ = [
     "Report",
     "Runner",
     "TrtsmithError",
+    "Tuned",
     "UsageError",
     "Verdict",
     "__version__",
@@ -93,6 +96,7 @@ __all__ = [
     "refit",
     "rewrite",
     "run",
+    "tune",
     "verify",
 ]
 
@@ -120,6 +124,7 @@ _OWN_MODULE = (
     "refit",
     "rewrite",
     "run",
+    "tune",
     "verify",
 )
 _HOMES = {
@@ -140,6 +145,7 @@ _HOMES = {
         ("ConversionError", "InvalidModelError", "TrtsmithError", "UsageError"),
         "trtsmith.converter.base.errors",
     ),
+    "Tuned": "trtsmith.converter.tune.tune",
     "Verdict": "trtsmith.converter.verify.verdict",
     "Problem": "trtsmith.importers.problem",
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
@@ -21,6 +22,7 @@ from trtsmith.arguments import (
     stage_options,
     with_operators,
 )
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options import keywords
 from trtsmith.converter.base.options.declared import with_defaults
 from trtsmith.converter.base.options.kinds import (
@@ -31,10 +33,16 @@ from trtsmith.converter.base.options.kinds import (
 )
 from trtsmith.converter.convert import pipeline
 from trtsmith.converter.convert.conversion import Conversion
-from trtsmith.converter.convert.conversion_options import ConvertOptions, DeviceOptions, PluginOptions
+from trtsmith.converter.convert.conversion_options import (
+    ConvertOptions,
+    DeviceOptions,
+    FormOptions,
+    PluginOptions,
+)
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.recipe import Recipe, load_recipe
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.builder.build_request import BuilderOptions
 from trtsmith.converter.engine.builder.deployment import DEPLOYED, settings_of
@@ -80,14 +88,31 @@ class Compared(TypedDict, total=False):
     ]
 
 
+class RecipeFile(TypedDict, total=False):
+    """precision"""
+
+    recipe: Annotated[
+        StrPath | None,
+        Flag(
+            "what `trtsmith tune` found: precision, nodes in float32 and other choices come from this file",
+            "JSON",
+        ),
+    ]
+
+
 CONVERSION = (
-    *(Torch, Shapes, FreezingOptions, PrecisionRequest, BuilderOptions, PluginOptions, DeviceOptions),
+    *(Torch, Shapes, FreezingOptions, PrecisionRequest, RecipeFile, BuilderOptions, PluginOptions),
+    *(FormOptions, DeviceOptions),
     *(DEPLOYED, Refusals, ExpectationOptions, Tolerances, Compared, EngineFile, Page, Operators, Telling),
 )
 """The options of `trtsmith convert`."""
 
 
 def conversion_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
+    """UsageError for options of which the recipe has values, too."""
+    recipe = None if given.recipe is None else load_recipe(Path(given.recipe))
+    if recipe is not None:
+        given = _chosen(given, recipe)
     return stage_options(
         ConvertOptions,
         CONVERSION,
@@ -98,7 +123,20 @@ def conversion_of(model: GivenModel, output: Path | None, given: Any) -> Convert
         precision=stage_options(PrecisionRequest, CONVERSION, given),
         settings=settings_of(given),
         refusals=stage_options(Refusals, CONVERSION, given).beside(output),
+        recipe=recipe,
     )
+
+
+def _chosen(given: Any, recipe: Recipe) -> SimpleNamespace:
+    """The options, with the recipe's choices among them."""
+    chosen = vars(recipe.choices)
+    twice = [name for name in chosen if getattr(given, name) not in (None, (), [], "", False)]
+    if twice:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in twice)
+        what, expected = f"{flags} beside a recipe, which chooses that", "the recipe alone"
+        fix = "leave the flags out, or change the file"
+        raise UsageError(what, f"--recipe {given.recipe}", expected, fix)
+    return SimpleNamespace(**vars(given) | chosen)
 
 
 @with_operators(CONVERSION)
@@ -135,6 +173,7 @@ def convert(
     precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for layers whose accuracy allows it; "": the model's types.
     keep_fp32:    nodes to keep in float32: names, patterns such as "/head/*", operators.
     keep_only:    whether no other node is kept in float32 for the sake of accuracy.
+    recipe:       a file of `trtsmith.tune`, from which precision, nodes in float32 and other choices come.
     accumulate:   for "fp16" with TensorRT-RTX, which sums float16 products in float16: the sums to keep in float32.
         "fp16" none, "fp32" those of more than 256 products, "auto" or "" as many as the outputs' accuracy needs.
     float_lstm:   whether to compute DynamicQuantizeLSTM as a float32 LSTM: one fast layer that does not round its input
@@ -144,6 +183,7 @@ def convert(
     target:       GPUs to build for, such as "sm86", "rtx3090" or "sm86,sm89"; (): this machine's GPU, else sm86.
     flavour:      "tensorrt", "tensorrt_rtx", or "auto": tensorrt if it is installed and there is a GPU, else tensorrt_rtx.
     plugins:      your own plugin libraries. They run code of their own.
+    as_is:        whether the nodes stay as they are: TensorRT's own import, to compare with; without plugins.
     prefer_stock: whether to use TensorRT's own plugins, even for nodes that trtsmith has a plugin for.
     embed_plugins: whether to store the plugin libraries in the engine file.
     workspace:    limit of TensorRT's workspace in MiB.

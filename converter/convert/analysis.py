@@ -18,7 +18,7 @@ from trtsmith.converter.base.options.shapes import ShapeRange, check_ranges
 from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
-from trtsmith.converter.convert.freezing import Values, rewrite_frozen
+from trtsmith.converter.convert.freezing import Values, parse_freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan, with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Mended
@@ -40,6 +40,7 @@ class AnalysisOptions:
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
         nodes of plugins that were not named.
     progress: hears of steps that take long, if it is one of converter/base/progress.py.
+    as_is:   whether the nodes stay as they are, as TensorRT imports them itself.
     compiled: whether the libraries of plugins from outside are looked for, which an engine needs.
     profiles, values: the shapes of inputs, and the values of shape tensors, for which alone the graph has to hold, one
         mapping for each optimisation profile. What holds in all of them is knowledge; (): nothing is.
@@ -52,6 +53,7 @@ class AnalysisOptions:
     plugins: tuple[Path, ...] = ()
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     whole: bool = True
+    as_is: bool = False
     compiled: bool = True
     profiles: tuple[Mapping[str, ShapeRange], ...] = ()
     values: tuple[Mapping[str, ShapeRange], ...] = ()
@@ -136,15 +138,17 @@ def analyse(
     target = replace(options.target, float_lstm=options.target.float_lstm or options.precision.float_lstm)
     for profile in options.profiles:
         check_ranges(original.proto, profile)
-    if options.frozen is None:
+    given_freeze = options.freeze if options.frozen is None else options.frozen
+    if options.as_is:
+        frozen = parse_freeze(given_freeze, original.proto)
+        plain = rewrite(original, target, freeze=frozen, passes=(), rules=(), progress=options.progress)
+    elif options.frozen is None:
         plain, frozen = rewrite_frozen(
             original, options.freeze, options.inputs, target, options.ranges, options.progress
         )
     else:
-        plain = rewrite(
-            original, target, freeze=options.frozen, profile=options.ranges, progress=options.progress
-        )
         frozen = dict(options.frozen)
+        plain = rewrite(original, target, freeze=frozen, profile=options.ranges, progress=options.progress)
     foreign = foreign_plugins(options.plugins, options.target)
     settled = with_libraries if options.compiled else _as_it_is
     steps_of(options.progress)(f"planning {len(plain.model.proto.graph.node):,} nodes")

@@ -17,6 +17,7 @@ from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel, has_example
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.recipe import Recipe
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.builder.build_request import OPTIMIZATION_LEVELS, BuilderOptions
 from trtsmith.converter.verify.given import without_inputs
@@ -57,6 +58,17 @@ class PluginOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FormOptions:
+    """The form of the graph."""
+
+    TITLE: ClassVar[str] = "engine"
+
+    as_is: Annotated[
+        bool, Flag("leave the nodes as they are: TensorRT's own import, to compare with; without plugins")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeviceOptions:
     """The device for which a folder is written instead of an engine.
 
@@ -82,7 +94,9 @@ class DeviceOptions:
 
 
 @dataclass(frozen=True)
-class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptions, ExpectationOptions):
+class ConvertOptions(
+    FreezingOptions, BuilderOptions, PluginOptions, FormOptions, DeviceOptions, ExpectationOptions
+):
     """The options of `trtsmith convert`, `check` and `rewrite`. Paths are as the user gave them.
 
     output: the engine's file; None: the engine is given back as bytes, and nothing is written.
@@ -91,6 +105,7 @@ class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptio
     refusals: what is done where TensorRT refuses the graph. keep: without it there must be no output and no comparison, and
         `engine` of the result is empty.
     force: whether existing files are replaced that are not of an earlier conversion of the model.
+    recipe: where the choices among them come from; None: from the user.
     """
 
     model: GivenModel
@@ -103,6 +118,7 @@ class ConvertOptions(FreezingOptions, BuilderOptions, PluginOptions, DeviceOptio
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     refusals: Refusals = field(default_factory=Refusals)
     force: bool = False
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         check_values(
@@ -172,6 +188,7 @@ def analysis_options(options: ConvertOptions) -> AnalysisOptions:
         inputs=options.inputs,
         plugins=options.plugins,
         precision=options.precision,
+        as_is=options.as_is,
         profiles=(options.shapes, *options.more_shapes),
         values=(options.values,),
     )

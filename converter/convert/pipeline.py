@@ -81,7 +81,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     clock.ended(then="build")
     with ScratchFolder("convert") as folder:
         progress.step("saving the rewritten graph")
-        request = _build_request(options, analysis.plan, prepared.profiles(values), Path(folder), loaded)
+        request = build_request(options, analysis.plan, prepared.profiles(values), Path(folder), loaded)
         with GraphComparison(prepared.check, options, analysis, progress) as comparison:
             done = _built(destination, request, comparison, options, analysis, progress)
             clock.ended(then="verify" if prepared.check is not None else "bundle")
@@ -93,6 +93,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             clock.ended(then="bundle")
         warnings = (
             *opened.warnings,
+            *(() if options.recipe is None else options.recipe.warnings(opened.model)),
             *rewritten.warnings(),
             *analysis.plan.warnings,
             *pinned_values(values, options.values),
@@ -130,7 +131,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     )
 
 
-def _build_request(
+def build_request(
     options: ConvertOptions,
     planned: Plan,
     profiles: tuple[Mapping[str, Profile], ...],

@@ -64,7 +64,7 @@ def _kinds(given: Any, name: str) -> dict[str, str]:
     return kinds
 
 
-_TOLERANCE = replace(OPTION_KINDS["Tolerance"], read=_table)
+TOLERANCE_BY_OUTPUT = replace(OPTION_KINDS["Tolerance"], read=_table)
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Tolerances:
     TITLE: ClassVar[str] = "verdict"
 
     rtol: Annotated[
-        Mapping[str, float], Flag("relative tolerance", "[OUT:]X", common=True, kind=_TOLERANCE)
+        Mapping[str, float], Flag("relative tolerance", "[OUT:]X", common=True, kind=TOLERANCE_BY_OUTPUT)
     ] = field(default_factory=dict)
     atol: Annotated[
-        Mapping[str, float], Flag("absolute tolerance", "[OUT:]X", common=True, kind=_TOLERANCE)
+        Mapping[str, float], Flag("absolute tolerance", "[OUT:]X", common=True, kind=TOLERANCE_BY_OUTPUT)
     ] = field(default_factory=dict)
     not_compared: Annotated[
         frozenset[str],

@@ -13,6 +13,7 @@ from trtsmith.locate_function import SEARCHED
 from trtsmith.refit_function import REFITTED
 from trtsmith.rewrite_function import GRAPH
 from trtsmith.run_function import RUN
+from trtsmith.tune_function import TUNING
 from trtsmith.verify_function import VERIFICATION
 
 KEYWORDS: dict[str, Options] = {
@@ -24,6 +25,7 @@ KEYWORDS: dict[str, Options] = {
     "BenchKeywords": TIMED,
     "RunKeywords": RUN,
     "RefitKeywords": REFITTED,
+    "TuneKeywords": TUNING,
 }
 
 

@@ -24,7 +24,7 @@ WIDTH = 100
 
 PAGES = (
     *("convert", "check", "rewrite", "verify", "load", "Engine", "Runner", "run"),
-    *("locate", "bench", "batch", "refit", "bundle", "check_plugin", "operators", "load_report"),
+    *("locate", "bench", "tune", "batch", "refit", "bundle", "check_plugin", "operators", "load_report"),
 )
 """Public names of trtsmith with a page of their own."""
 

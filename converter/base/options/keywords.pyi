@@ -44,6 +44,7 @@ class ConvertKeywords(TypedDict, total=False):
     float_lstm: bool
     io_precision: bool
     calibration: Samples
+    recipe: StrPath | None
     target: Texts
     flavour: FlavourName
     embed_plugins: bool
@@ -54,6 +55,7 @@ class ConvertKeywords(TypedDict, total=False):
     timeout: float | None
     plugins: Paths
     prefer_stock: bool
+    as_is: bool
     bundle_for: str
     plugins_aarch64: StrPath | None
     memory_pool_limit: Texts
@@ -244,6 +246,36 @@ class RefitKeywords(TypedDict, total=False):
     plugins: Paths
     flavour: FlavourName
     timeout: float | None
+    ops: Paths
+    plugins_from_packages: bool
+    verbose: bool
+    progress: Progress | None
+
+class TuneKeywords(TypedDict, total=False):
+    dynamic_shapes: Any
+    custom_translation_table: Mapping[Any, Any] | None
+    save_onnx: StrPath | None
+    export_timeout: float | None
+    data_folder: StrPath | None
+    shapes: Ranges | None
+    values: Ranges | None
+    freeze: Freeze
+    inputs: Arrays | None
+    max_error: Tolerance | None
+    minutes: float
+    samples: Samples
+    precisions: Texts
+    flavour: FlavourName
+    embed_plugins: bool
+    workspace: int | None
+    timing_cache: StrPath | None
+    timeout: float | None
+    plugins: Paths
+    prefer_stock: bool
+    expected: Arrays | None
+    reference: References | None
+    output: StrPath | None
+    force: bool
     ops: Paths
     plugins_from_packages: bool
     verbose: bool

@@ -12,6 +12,7 @@ from trtsmith.converter.cli.parsing.help_text import MOST_COLUMNS, filled
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "convert": ("convert", "ONNX model or PyTorch program in, TensorRT engine out"),
     "check": ("convert", "how every node reaches TensorRT"),
+    "tune": ("convert", "search the fastest engine that is still right"),
     "rewrite": ("convert", "write the rewritten ONNX graph"),
     "sample": ("convert", "write a sample model to try the commands on"),
     "run": ("run and compare", "run an engine on the arrays of a file"),

@@ -108,7 +108,7 @@ class PrecisionReport:
             return f"{self.reduced} nodes in {self.precision}, by the model's own QuantizeLinear and DequantizeLinear"
         if self.share is not None:
             return f"the network stays in float32: {self.share:.1%} of its products are not of whole numbers"
-        counts = Counter(_short(kept.reason) for kept in self.kept)
+        counts = Counter(short_reason(kept.reason) for kept in self.kept)
         why = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common())
         kept = f", {len(self.kept)} kept in float32" + (f" ({why})" if why else "") if self.kept else ""
         beside = f", {self.beside} between them in float32" if self.beside else ""
@@ -136,7 +136,7 @@ class PrecisionReport:
             return ""
         groups: dict[str, list[Kept]] = {}
         for kept in self.kept:
-            groups.setdefault(_short(kept.reason), []).append(kept)
+            groups.setdefault(short_reason(kept.reason), []).append(kept)
         largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:_REASONS]
         why = [f"{len(nodes)} × {nodes[0].reason} ({nodes[0].node})" for _, nodes in largest]
         if largest and largest[0][0] == _BEYOND and self.precision == "float16":
@@ -162,7 +162,7 @@ _SHOWN = 3
 _BEYOND = "values that the type does not hold, on the inputs"
 
 
-def _short(reason: str) -> str:
+def short_reason(reason: str) -> str:
     """A reason without what differs from node to node."""
     if reason.startswith("constant "):
         return "constants that the type does not hold"

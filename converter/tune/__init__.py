@@ -1,0 +1,1 @@
+"""Searches the fastest engine that is still right, by measurement: `trtsmith tune`."""

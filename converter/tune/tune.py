@@ -1,0 +1,350 @@
+"""Stage: searches the fastest engine whose error stays within a bound, and writes it with its recipe."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from trtsmith.converter.base.arrays import ArraySource
+from trtsmith.converter.base.errors import ConversionError, TrtsmithError, UsageError
+from trtsmith.converter.base.option_values import check_values
+from trtsmith.converter.base.options.kinds import KINDS, SECONDS, WORDS, Flag
+from trtsmith.converter.base.options.shapes import graph_inputs
+from trtsmith.converter.base.output_file import write_text
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.base.progress import Progress, steps_of
+from trtsmith.converter.convert.analysis import Analysis, analyse
+from trtsmith.converter.convert.conversion import Conversion
+from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
+from trtsmith.converter.convert.facts import still_read
+from trtsmith.converter.convert.foreign_nodes import foreign_plugins
+from trtsmith.converter.convert.opening import open_model
+from trtsmith.converter.convert.pipeline import convert
+from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.preparation import Preparation
+from trtsmith.converter.convert.quantize.samples import load_samples
+from trtsmith.converter.convert.recipe import SUFFIX, Choices, Recipe
+from trtsmith.converter.convert.trial_inputs import with_example
+from trtsmith.converter.engine.builder.gpu import find_gpu
+from trtsmith.converter.model.fingerprint import fingerprint
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.tune.choices import PRECISIONS, ReducedNetwork, bases
+from trtsmith.converter.tune.lab import EngineLab, Ground
+from trtsmith.converter.tune.search import EngineTrial, Move, RecipeSearch, Repair
+from trtsmith.converter.verify.baseline import Baseline, Original
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.tolerances import TOLERANCE_BY_OUTPUT
+
+LIKE_DEFAULT = 1.1
+"""The default bound over the error of what `convert --precision fp16` makes: the same digits may be rounded otherwise."""
+
+WITHOUT_DEFAULT = 1e-2
+"""The bound where that engine has no finite error."""
+
+MOST_SETS = 8
+"""Sets of samples by which the search judges, and others by which the best engine is judged after it."""
+
+
+def _precisions(given: Any, name: str) -> tuple[str, ...]:
+    """UsageError for what is no precision."""
+    names = tuple(WORDS.read(given, name))
+    for one in names:
+        check_values((f"--{name}", one, tuple(PRECISIONS)))
+    return names
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningOptions:
+    """What is searched, and for how long."""
+
+    TITLE: ClassVar[str] = "search"
+
+    max_error: Annotated[
+        Mapping[str, float],
+        Flag(
+            "the largest error of an output, ||y - x|| / ||x||, such as 0.005; default: 1.1 times that of "
+            "`convert --precision fp16`",
+            "[OUT:]X",
+            common=True,
+            kind=TOLERANCE_BY_OUTPUT,
+        ),
+    ] = field(default_factory=dict)
+    minutes: Annotated[float, Flag("how long to search (5)", "N", common=True, kind=SECONDS)] = 5.0
+    samples: Annotated[
+        tuple[ArraySource, ...],
+        Flag(
+            "more sets of inputs, along the first axis: half of them judge engines in the search, the others the best one "
+            "after it; int8 and fp8 are calibrated with all; may be repeated",
+            "NPZ",
+            common=True,
+            kind=KINDS["Samples"],
+        ),
+    ] = ()
+    precisions: Annotated[
+        tuple[str, ...],
+        Flag(
+            f"what to choose from: {', '.join(PRECISIONS)}; default: fp16, fp32 and bf16, with --samples also int8 and fp8",
+            "NAME,...",
+            kind=replace(WORDS, read=_precisions),
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """What `trtsmith tune` is told. convert: how engines are made, but for what is searched."""
+
+    convert: ConvertOptions
+    search: TuningOptions = field(default_factory=TuningOptions)
+
+    def names(self) -> tuple[str, ...]:
+        """The precisions to choose from."""
+        if self.search.precisions:
+            return self.search.precisions
+        return ("fp16", "fp32", "bf16", *(("int8", "fp8") if self.search.samples else ()))
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The result of a search.
+
+    best, default: the best engine's trial, and that of `convert --precision fp16`, or of the first precision; None where
+    none was within the bound, or made. trials: all. bounds: by output. recipe: of the best. conversion: the engine that was
+    written, which was made again from the recipe. recipe_file: None where nothing was written. seconds: of the search.
+    sets, unseen: how many sets of inputs judged in the search, and after it.
+    """
+
+    best: EngineTrial[Choices] | None
+    default: EngineTrial[Choices] | None
+    trials: tuple[EngineTrial[Choices], ...]
+    shown: tuple[EngineTrial[Choices], ...]
+    bounds: Mapping[str, float]
+    recipe: Recipe | None
+    conversion: Conversion | None
+    recipe_file: Path | None
+    seconds: float
+    sets: int
+    unseen: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": 1,
+            "best": None if self.best is None else _row(self.best),
+            "default": None if self.default is None else _row(self.default),
+            "bounds": dict(self.bounds),
+            "trials": [_row(one) for one in self.trials],
+            "recipe": None if self.recipe is None else self.recipe.to_json(),
+            "seconds": round(self.seconds, 1),
+            "sets": self.sets,
+            "unseen": self.unseen,
+        }
+
+
+def _row(trial: EngineTrial[Choices]) -> dict[str, Any]:
+    made = (
+        {}
+        if trial.failed and trial.ms == float("inf")
+        else {
+            "ms": trial.ms,
+            "error": trial.error if trial.error < float("inf") else None,
+            "share_of_bound": trial.used if trial.used < float("inf") else None,
+            "bytes": trial.size,
+            "device_memory": trial.memory,
+        }
+    )
+    return {"flags": trial.recipe.flags(), "failed": trial.failed, **made}
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What is known before an engine is built."""
+
+    options: TuneOptions
+    analysis: Analysis
+    as_is: Analysis | None
+    prepared: Preparation
+    reduced: Mapping[str, ReducedNetwork]
+
+    @property
+    def original(self) -> Model:
+        return self.analysis.original
+
+    def first(self) -> dict[Choices, str]:
+        return bases(self.options.names(), as_is=self.as_is is not None)
+
+    def moves(self, choices: Choices) -> Sequence[Move[Choices]]:
+        known = self.reduced.get(choices.precision)
+        return () if known is None else known.moves(choices)
+
+    def repair(self, choices: Choices) -> Repair[Choices] | None:
+        known = self.reduced.get(choices.precision)
+        return None if known is None else known.repair(choices)
+
+
+def prepared(options: TuneOptions, progress: Progress) -> _Prepared:
+    """Reads and analyses the model, its inputs and samples. TrtsmithError where it cannot be converted at all."""
+    step = steps_of(progress)
+    step("loading the model")
+    opened = open_model(options.convert.model, step, force=options.convert.force)
+    asked = with_example(options.convert, opened)
+    options, original = replace(options, convert=asked), opened.model
+    plain = replace(analysis_options(asked), precision=PrecisionRequest(), progress=step)
+    analysis = analyse(original, plain).needed()
+    ready = Preparation(replace(asked, verify="graph"), step)
+    ready.once(analysis)
+    assert ready.check is not None
+    reduced = {}
+    for name in (name for name in options.names() if name in ("fp16", "bf16")):
+        step(f"deciding which nodes {name} keeps in float32")
+        with suppress(ConversionError):
+            reduced[name] = ReducedNetwork.of(
+                analysis, name, ready.check.feeds, given=asked.inputs is not None
+            )
+    own = None
+    with suppress(TrtsmithError):
+        found = analyse(original, replace(plain, as_is=True))
+        own = found if found.convertible else None
+    return _Prepared(options, analysis, own, ready, reduced)
+
+
+def tune(options: TuneOptions, progress: Progress) -> Tuned:
+    """Searches, and writes the best engine with its recipe. Ctrl-C ends the search with the best so far.
+
+    UsageError where there is no GPU; ConversionError where no engine is within the bound.
+    """
+    if find_gpu() is None:
+        what = "engines are compared by their speed, and there is no NVIDIA GPU here"
+        fix = "run it where the GPU is; --plan shows here what would be tried"
+        raise UsageError(what, "tune", "a machine with an NVIDIA GPU and its driver", fix)
+    began = time.monotonic()
+    known = prepared(options, progress)
+    options = known.options
+    check = known.prepared.check
+    assert check is not None
+    step = steps_of(progress)
+    specs = [spec for spec in graph_inputs(known.original.proto) if spec.name not in known.analysis.frozen]
+    samples = [{**one, **known.analysis.frozen} for one in load_samples(options.search.samples, specs)]
+    mine, others = samples[0::2][: MOST_SETS - 1], samples[1::2][:MOST_SETS]
+    original = Original(known.original, check.references, step)
+    seen = Baseline(
+        original,
+        [InputSet("", check.feeds), *(InputSet(f"sample {i}", one) for i, one in enumerate(mine))],
+        check.source,
+        expected=None if check.expected is None or mine else [check.expected],
+        progress=step,
+    )
+    unseen = Baseline(original, [InputSet(f"other {i}", one) for i, one in enumerate(others)], progress=step)
+    step("running the original model in onnxruntime")
+    _ = seen.wanted, unseen.wanted
+    original.release()
+    asked = options.convert
+    target = analysis_options(asked).target
+    ground = Ground(
+        asked,
+        {False: known.analysis} | ({} if known.as_is is None else {True: known.as_is}),
+        known.prepared.profiles(still_read(known.prepared.values, known.original, known.analysis.rewritten)),
+        check.feeds,
+        seen,
+        unseen if others else None,
+        foreign_plugins(asked.plugins, target),
+        options.search.samples,
+        given=asked.inputs is not None,
+    )
+    first = list(known.first())
+    with ScratchFolder("tune") as folder:
+        until = began + 60 * options.search.minutes
+        width = max(2, min(8, (os.cpu_count() or 2) // 2))
+        lab = EngineLab(ground, options.search.max_error, until, Path(folder), step, width)
+        search: RecipeSearch[Choices] = RecipeSearch(lab, progress)
+        try:
+            if not options.search.max_error:
+                _bound_by(lab, lab.measure(first[:1])[0])
+            search.run(first, known.moves, known.repair)
+        except KeyboardInterrupt:
+            progress("stopped: what follows is the best so far")
+        found = search.found
+    default = next((t for t in found.trials if t.recipe == first[0] and not t.failed), None)
+    seconds = time.monotonic() - began
+    if found.best is None:
+        raise _nothing(found.trials, lab.bounds)
+    choices = found.best.recipe
+    if choices.precision in known.reduced:
+        choices = known.reduced[choices.precision].explicit(choices)
+    gpu = find_gpu()
+    measured = {
+        **_row(found.best),
+        "gpu": "" if gpu is None else gpu.name,
+        "bounds": lab.bounds,
+        "default_ms": None if default is None else default.ms,
+    }
+    recipe = Recipe(choices, fingerprint(known.original), measured)
+    conversion, file = _written_engine(options, recipe, progress)
+    return Tuned(
+        found.best,
+        default,
+        tuple(found.trials),
+        tuple(found.fastest()),
+        lab.bounds,
+        recipe,
+        conversion,
+        file,
+        seconds,
+        len(seen.sets),
+        len(others),
+    )
+
+
+def _bound_by(lab: EngineLab, trial: EngineTrial[Choices]) -> None:
+    """Bounds by the errors of the default engine."""
+    errors = {} if trial.failed else lab.errors[trial.recipe]
+    lab.bounds = {name: LIKE_DEFAULT * error for name, error in errors.items() if error < float("inf")}
+    lab.bounds[""] = WITHOUT_DEFAULT
+
+
+def _written_engine(
+    options: TuneOptions, recipe: Recipe, progress: Progress
+) -> tuple[Conversion, Path | None]:
+    """The engine, made again as `convert --recipe` makes it, and the recipe beside it."""
+    choices, asked = recipe.choices, options.convert
+    samples = options.search.samples if choices.precision in ("int8", "fp8") else ()
+    request = PrecisionRequest(choices.precision, choices.keep_fp32, choices.keep_only, calibration=samples)
+    level = asked.optimization_level if choices.optimization_level is None else choices.optimization_level
+    again = replace(
+        asked,
+        precision=request,
+        as_is=choices.as_is,
+        optimization_level=level,
+        verify=None,
+        expected=None,
+        recipe=recipe,
+    )
+    conversion = convert(again, progress)
+    if asked.output is None:
+        return conversion, None
+    file = asked.output.with_suffix(SUFFIX)
+    write_text(file, recipe.text(), "--output", "the recipe")
+    return conversion, file
+
+
+def _nothing(trials: Sequence[EngineTrial[Choices]], bounds: Mapping[str, float]) -> ConversionError:
+    """No engine is within the bound."""
+    made = [t for t in trials if not t.failed]
+    if not made:
+        why = trials[0].failed if trials else "no time was left to build one"
+        return ConversionError(
+            f"no engine could be built: {why}", "tune", "an engine of the model", "trtsmith convert MODEL"
+        )
+    best = min(made, key=lambda t: t.error)
+    what = f"no engine is within the bound: the smallest error is {best.error:.2g} ({best.recipe.flags()})"
+    told = ", ".join(f"{name or 'others'} {bound:.2g}" for name, bound in bounds.items())
+    return ConversionError(
+        what,
+        f"--max-error: {told}",
+        "a bound that float32 in TF32 keeps",
+        f"--max-error {2 * best.error:.1g}",
+    )
