@@ -38,9 +38,11 @@ class ReducedNetwork:
         forced = {kept.node for kept in trusting.precision.kept} if trusting.precision is not None else set()
         kept = tuple(k for k in usual.kept if k.node not in forced) if usual is not None else ()
         elem = FORMATS[precision].elem
+        # as the precision phase names them: rules behind it write others
+        graph = trusting.model if trusting.typed is None else trusting.typed
         units = tuple(
             node.name
-            for node in Graph(trusting.model).root.nodes
+            for node in Graph(graph).root.nodes
             if node.op_type not in ("Cast", "Constant")
             and any(node.scope.elem_type(name) == elem for name in node.outputs)
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -32,11 +33,17 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_in_child import answer_of, checked
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.tune.engine_pair import ROUNDS, PairRequest, PairTimes
-from trtsmith.converter.tune.search import EngineTrial, Ratio
+from trtsmith.converter.tune.search import WIDTH, EngineTrial, Ratio
 from trtsmith.converter.verify.baseline import Baseline
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.importers.opdef import Arrays
+
+LIKE_DEFAULT = 1.1
+"""The bound over the error of the first engine, where none is given: the same digits may be rounded otherwise."""
+
+WITHOUT_DEFAULT = 1e-2
+"""The bound where the first engine has no finite error."""
 
 WORKER = "trtsmith.converter.tune.pair_worker"
 
@@ -66,7 +73,8 @@ class Ground:
 
     graphs: the model analysed in its own precision, rewritten and (as_is) not. profiles: as of the build.
     feeds: inputs of the original, with which the precision phase looks for values beyond a type's range; given: whether they
-        are the user's. foreign: plugins of the user's libraries and of TensorRT. samples: to calibrate 8 bits with.
+        are the user's. foreign: plugins of the user's libraries and of TensorRT. samples: to calibrate 8 bits with. explicit: the choices with all nodes that stay in
+        float32.
     seen, unseen: what the search judges by, and what the best engine is judged by after it.
     """
 
@@ -77,6 +85,7 @@ class Ground:
     seen: Baseline
     unseen: Baseline | None
     foreign: ForeignPlugins
+    explicit: Callable[[Choices], Choices]
     samples: tuple[ArraySource, ...] = ()
     given: bool = True
 
@@ -90,16 +99,14 @@ class _Engine:
 class EngineLab:
     """A Lab of engines (converter/tune/search.py).
 
-    bounds: the largest error of each output, "" for all others. until: time.monotonic() at which the search ends.
+    bounds: the largest error of each output, "" for all others; an output without one has its bound by the error of the
+    first engine. until: time.monotonic() at which the search ends.
     """
 
-    def __init__(
-        self, ground: Ground, bounds: Errors, until: float, folder: Path, tell: Progress, width: int
-    ) -> None:
+    def __init__(self, ground: Ground, bounds: Errors, until: float, folder: Path, tell: Progress) -> None:
         self.bounds = dict(bounds)
-        self.errors: dict[Choices, Errors] = {}
         self._ground, self._until, self._folder, self._tell = ground, until, folder, tell
-        self._width = width
+        self._width = max(2, min(WIDTH, (os.cpu_count() or 2) // 2))
         self._engines: dict[Choices, _Engine] = {}
         self._places: list[Path] = []
         self._elsewhere: dict[Choices, float] = {}
@@ -145,13 +152,9 @@ class EngineLab:
         """The worst share of a bound. What may not differ at all is within it or far beyond."""
         shares = []
         for output, error in errors.items():
-            bound = self.bounds.get(output, self.bounds.get("", 0.0))
+            bound = self.bounds.get(output, self.bounds.get("", WITHOUT_DEFAULT))
             shares.append(error / bound if bound else (0.0 if error == 0 else math.inf))
         return max(shares, default=0.0)
-
-    def judged(self, trial: EngineTrial[Choices]) -> EngineTrial[Choices]:
-        """The trial by the bounds as they are now."""
-        return trial if trial.failed else replace(trial, used=self._used(self.errors[trial.recipe]))
 
     def _built(self, choices: Choices) -> _Engine | str:
         """The engine, or why there is none."""
@@ -163,9 +166,11 @@ class EngineLab:
             with self._lock:  # rewriting is Python's own work
                 rewritten = analysis.plain
                 if choices.precision:
-                    keep = choices.keep_fp32, choices.keep_only
+                    listed = ground.explicit(choices)  # what is decided by a run was decided before
                     samples = ground.samples if choices.precision in QUANTIZED else ()
-                    asked = PrecisionRequest(choices.precision, *keep, calibration=samples)
+                    asked = PrecisionRequest(
+                        choices.precision, listed.keep_fp32, listed.keep_only, calibration=samples
+                    )
                     rewritten = in_precision(rewritten, asked, ground.feeds, given=ground.given)
                 planned = with_libraries(plan(rewritten, ground.foreign))
                 loaded = needed_libraries(planned, ground.options.plugins)
@@ -189,6 +194,7 @@ class EngineLab:
             embedded_plugins=options.embed_plugins,
             built_version=built.version,
             targets=built.targets,
+            runtime_cache=place / "kernels",
         )
         return _Engine(run, built.size)
 
@@ -201,7 +207,10 @@ class EngineLab:
             errors = errors_of(self._ground.seen, outputs)
         except TrtsmithError as error:
             return EngineTrial(choices, error.problems[0].what)
-        self._engines[choices], self.errors[choices] = engine, errors
+        if not self._engines and "" not in self.bounds:
+            own = {name: LIKE_DEFAULT * error for name, error in errors.items() if math.isfinite(error)}
+            self.bounds = own | self.bounds
+        self._engines[choices] = engine
         return EngineTrial(
             choices,
             used=self._used(errors),

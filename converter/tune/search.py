@@ -142,8 +142,7 @@ class RecipeSearch(Generic[R]):
             if way is not None:
                 self._repair(way)
                 self._settle()
-        if self.found.best is not None:
-            self._descend(moves)
+        self._descend(bases, moves)
         self._confirm(bases)
 
     def _measured(self, recipes: Sequence[R]) -> list[EngineTrial[R]]:
@@ -181,15 +180,26 @@ class RecipeSearch(Generic[R]):
                 best = other
         self.found.best = best
 
-    def _descend(self, moves: Callable[[R], Sequence[Move[R]]]) -> None:
-        """Takes moves, several at a time, as long as one makes the engine faster and it stays right."""
-        assert self.found.best is not None
+    def _descend(self, bases: Sequence[R], moves: Callable[[R], Sequence[Move[R]]]) -> None:
+        """Takes moves from the best engine, and from the other bases that are nearly as fast."""
         best = self.found.best
+        if best is None:
+            return
+        near = [t for t in self._measured(bases) if t.right and t is not best and t.ms <= best.ms * NEAR]
+        for start in (best, *near):
+            end, best = self._moved(start, moves), self.found.best
+            if end is best or best is None or end is start or self._lab.is_over():
+                continue
+            if self._lab.ratio(end.recipe, best.recipe).is_faster:
+                self.found.best = end
+
+    def _moved(self, best: EngineTrial[R], moves: Callable[[R], Sequence[Move[R]]]) -> EngineTrial[R]:
+        """Takes moves, several at a time, as long as one makes the engine faster and it stays right."""
         tried: set[str] = set()
         while not self._lab.is_over():
             left = sorted((m for m in moves(best.recipe) if m.name not in tried), key=lambda m: -m.worth)
             if not left:
-                return
+                break
             batch = left[:WIDTH]
             tried.update(move.name for move in batch)
             better = [found for move in batch if (found := self._better(move, best, batch)) is not None]
@@ -206,9 +216,11 @@ class RecipeSearch(Generic[R]):
                         first = trial
             if first is better[0][1]:
                 tried -= {move.name for move, _ in better[1:]}  # from there they may bring something still
+            if self.found.best is best:
+                self.found.best = first
             best = first
-            self.found.best = best
             self._tell(f"{best.ms:.3g} ms, error {best.error:.1e}: {better[0][0].name}")
+        return best
 
     def _better(
         self, move: Move[R], best: EngineTrial[R], batch: Sequence[Move[R]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -39,12 +38,6 @@ from trtsmith.converter.tune.search import EngineTrial, Move, RecipeSearch, Repa
 from trtsmith.converter.verify.baseline import Baseline, Original
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import TOLERANCE_BY_OUTPUT
-
-LIKE_DEFAULT = 1.1
-"""The default bound over the error of what `convert --precision fp16` makes: the same digits may be rounded otherwise."""
-
-WITHOUT_DEFAULT = 1e-2
-"""The bound where that engine has no finite error."""
 
 MOST_SETS = 8
 """Sets of samples by which the search judges, and others by which the best engine is judged after it."""
@@ -177,6 +170,11 @@ class _Prepared:
     def first(self) -> dict[Choices, str]:
         return bases(self.options.names(), as_is=self.as_is is not None)
 
+    def explicit(self, choices: Choices) -> Choices:
+        """The same engine, with all nodes listed that stay in float32."""
+        known = self.reduced.get(choices.precision)
+        return choices if known is None else known.explicit(choices)
+
     def moves(self, choices: Choices) -> Sequence[Move[Choices]]:
         known = self.reduced.get(choices.precision)
         return () if known is None else known.moves(choices)
@@ -252,18 +250,16 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
         seen,
         unseen if others else None,
         foreign_plugins(asked.plugins, target),
+        known.explicit,
         options.search.samples,
         given=asked.inputs is not None,
     )
     first = list(known.first())
     with ScratchFolder("tune") as folder:
         until = began + 60 * options.search.minutes
-        width = max(2, min(8, (os.cpu_count() or 2) // 2))
-        lab = EngineLab(ground, options.search.max_error, until, Path(folder), step, width)
+        lab = EngineLab(ground, options.search.max_error, until, Path(folder), step)
         search: RecipeSearch[Choices] = RecipeSearch(lab, progress)
         try:
-            if not options.search.max_error:
-                _bound_by(lab, lab.measure(first[:1])[0])
             search.run(first, known.moves, known.repair)
         except KeyboardInterrupt:
             progress("stopped: what follows is the best so far")
@@ -272,9 +268,7 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
     seconds = time.monotonic() - began
     if found.best is None:
         raise _nothing(found.trials, lab.bounds)
-    choices = found.best.recipe
-    if choices.precision in known.reduced:
-        choices = known.reduced[choices.precision].explicit(choices)
+    choices = known.explicit(found.best.recipe)
     gpu = find_gpu()
     measured = {
         **_row(found.best),
@@ -297,13 +291,6 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
         len(seen.sets),
         len(others),
     )
-
-
-def _bound_by(lab: EngineLab, trial: EngineTrial[Choices]) -> None:
-    """Bounds by the errors of the default engine."""
-    errors = {} if trial.failed else lab.errors[trial.recipe]
-    lab.bounds = {name: LIKE_DEFAULT * error for name, error in errors.items() if error < float("inf")}
-    lab.bounds[""] = WITHOUT_DEFAULT
 
 
 def _written_engine(
