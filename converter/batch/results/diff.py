@@ -15,6 +15,7 @@ from typing import Any
 
 from trtsmith.converter.batch.results.document import BatchResults, OutputRow, RunRow, TaskRow
 from trtsmith.converter.batch.task import TaskStatus
+from trtsmith.converter.batch.zoo.zoo_matrix import DEFAULT
 from trtsmith.converter.verify.tolerances import TOLERANCE
 from trtsmith.converter.verify.verdict_words import in_words
 
@@ -128,8 +129,8 @@ class ResultsDiff:
 
 
 def diff_results(old: BatchResults, new: BatchResults) -> ResultsDiff:
-    """Compares two results. Tasks are matched by name."""
-    before, after = old.by_name, new.by_name
+    """Compares two results. Tasks are matched by name; without a matrix, with the variant that is the default."""
+    before, after = _by_name(old, new), _by_name(new, old)
     both = sorted(before.keys() & after.keys())
     diffs = [TaskDiff(name, task_changes(before[name], after[name])) for name in both]
     changed = [task for task in diffs if task.changes]
@@ -138,15 +139,24 @@ def diff_results(old: BatchResults, new: BatchResults) -> ResultsDiff:
         new,
         tuple(_versions(old, new)),
         tuple(sorted(changed, key=lambda task: MARKS.index(task.mark))),
-        _only(new, old),
-        _only(old, new),
+        _only(after, before),
+        _only(before, after),
         len(both) - len(changed),
     )
 
 
-def _only(one: BatchResults, other: BatchResults) -> dict[str, str]:
-    there = other.by_name
-    return {name: task.status.value for name, task in sorted(one.by_name.items()) if name not in there}
+def _by_name(one: BatchResults, other: BatchResults) -> dict[str, TaskRow]:
+    """The tasks of one; a model without variants has the name of the other's only variant that says nothing: net/default."""
+    defaults: dict[str, list[str]] = {}
+    for task in other.tasks:
+        if set(task.variant.values()) == {DEFAULT}:
+            defaults.setdefault(task.model, []).append(task.name)
+    names = {model: found[0] for model, found in defaults.items() if len(found) == 1}
+    return {task.name if task.variant else names.get(task.name, task.name): task for task in one.tasks}
+
+
+def _only(one: Mapping[str, TaskRow], other: Mapping[str, TaskRow]) -> dict[str, str]:
+    return {name: task.status.value for name, task in sorted(one.items()) if name not in other}
 
 
 def _versions(old: BatchResults, new: BatchResults) -> list[VersionChange]:

@@ -240,6 +240,28 @@ def test_versions_are_told_once_and_tasks_of_one_side_are_neither(tmp_path: Path
     assert diff.to_json()["summary"] == none | {"new": 1, "gone": 1, "same": 2}
 
 
+def test_a_model_without_variants_is_the_one_that_a_matrix_calls_default(tmp_path: Path) -> None:
+    plain = record("net")
+    default = record("net/default", variant={"precision": "default"}, command=plain.command)
+    half = record("net/fp16", variant={"precision": "fp16"})
+    diff = diff_of(tmp_path, [plain], [default, half])
+    assert (diff.same, diff.changed, diff.gone, list(diff.added)) == (1, (), {}, ["net/fp16"])
+    worse = replace(plain, warnings=("one more",))
+    (task,) = diff_of(tmp_path, [default, half], [worse]).changed
+    assert (task.name, task.mark) == ("net/default", WORSE)
+    several = [
+        record(
+            f"net/{target}-default",
+            variant={"target": target, "precision": "default"},
+            command=plain.command,
+        )
+        for target in ("sm86", "default")
+    ]
+    assert diff_of(tmp_path, [plain], several).same == 1
+    without = diff_of(tmp_path, [plain], several[:1])
+    assert (without.same, list(without.gone), list(without.added)) == (0, ["net"], ["net/sm86-default"])
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_two_zoos_differ_the_other_way_round(tmp_path: Path, seed: int) -> None:
     old, new = list(zoo(4, seed)), list(zoo(4, seed + 100))
