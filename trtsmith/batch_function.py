@@ -11,15 +11,19 @@ from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
 from trtsmith.arguments import logged
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import with_defaults
 from trtsmith.converter.base.options.kinds import Flag, Progress, StrPath, Texts, path_of, texts_of
 from trtsmith.converter.base.printable import one_line
+from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
 from trtsmith.converter.batch.results.document import CACHE, KEPT
 from trtsmith.converter.batch.store import VARIABLE, default_folder
-from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
+from trtsmith.converter.batch.task import BatchTask, Event, TaskRecord, TaskStatus
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
+from trtsmith.converter.batch.zoo.write_zoo import write_zoo
 from trtsmith.converter.verify.verdict_words import in_words
+from trtsmith.importers.problem import Problem
 from trtsmith.zoo_commands import zoo_commands
 
 SOURCES = {KEPT: "kept", CACHE: "from the cache"}
@@ -86,16 +90,37 @@ class BatchOptions(Tasks, Place, Cache, total=False):
 
 
 def batch_of(zoo: Path, folder: Path, given: Any) -> BatchRequest:
+    tasks, warnings = _tasks_of_folder(zoo) if zoo.is_dir() else (read_zoo(zoo, zoo_commands()), ())
     return BatchRequest(
-        tasks=read_zoo(zoo, zoo_commands()),
+        tasks=tasks,
+        warnings=warnings,
         folder=folder,
-        title=zoo.name,
+        title=os.path.basename(os.path.abspath(zoo)),
         only=texts_of(given.only),
         on=given.on,
         jobs=given.jobs,
         cache=None if given.no_cache else path_of(given.cache) or default_folder(os.environ, Path.home()),
         retry_failed=given.retry_failed,
     )
+
+
+def _tasks_of_folder(folder: Path) -> tuple[tuple[BatchTask, ...], tuple[str, ...]]:
+    """The tasks of the zoo that --init writes for a folder, and warnings of what it guessed and left out."""
+    with ScratchFolder("zoo") as made:
+        written = write_zoo(folder, Path(made, "zoo.toml"))
+        fix = (
+            f"trtsmith batch --init {folder} -o zoo.toml names them; correct them there, and convert that zoo"
+        )
+        guessed = f"the sizes of dynamic inputs are guessed for {written.guessed} of {written.models} models"
+        skipped = f"files left out because they cannot be read: {written.skipped}"
+        problems = {
+            Problem(guessed, str(folder), "the sizes that the models will get", fix): written.guessed,
+            Problem(skipped, str(folder), "models that can be read", fix): written.skipped,
+        }
+        told = tuple(str(problem) for problem, count in problems.items() if count)
+        if not written.models:
+            raise UsageError("no model in it can be read", str(folder), "models that can be read", fix)
+        return read_zoo(written.path, zoo_commands()), told
 
 
 class ProgressLines:
@@ -142,7 +167,7 @@ def seconds_text(seconds: float) -> str:
 def batch(zoo: StrPath, output: StrPath, **options: Unpack[BatchOptions]) -> BatchResult:
     """Converts all models of a zoo into a folder, and keeps finished results there.
 
-    zoo:          the zoo file (see docs/reference/zoo-files.md).
+    zoo:          the zoo file (see docs/reference/zoo-files.md), or a folder: its models with the usual options.
     output:       the folder: one for each task, with its engine and record.json; results.json, junit.xml and index.html.
     only:         patterns; tasks whose name or model matches one.
     on:           the address of a Ray cluster; "local" to start Ray here; None: processes of this machine.

@@ -68,6 +68,7 @@ class BatchRequest:
     retry_failed: also tasks are done again that would be refused again.
     setup:        of the children that convert.
     executor:     what runs tasks, given a folder for all that it writes; None: as `on` and `jobs` say.
+    warnings:     of the tasks, each in four parts, told when the batch begins.
     """
 
     tasks: Sequence[BatchTask]
@@ -80,6 +81,7 @@ class BatchRequest:
     retry_failed: bool = False
     setup: ChildSetup | None = None
     executor: Callable[[Path], TaskExecutor] | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_values(("--jobs", self.jobs, is_count))
@@ -173,10 +175,12 @@ class BatchListener(Protocol):
 def run_batch(request: BatchRequest, listener: BatchListener, warn: Callable[[str], None]) -> BatchResult:
     """Runs all tasks. Signals and errors stop it cleanly; a second call does the rest.
 
-    warn: gets the cache's warnings, each in four parts. UsageError where the folder cannot be written or is in use, and
-    where no task can be done, such as without the cluster.
+    warn: gets the request's and the cache's warnings, each in four parts. UsageError where the folder cannot be written or
+    is in use, and where no task can be done, such as without the cluster.
     """
     chosen = request.chosen()
+    for warning in request.warnings:
+        warn(warning)
     with OutputFolder(request.folder, chosen) as output, _Interrupts() as interrupts:
         batch = _BatchRun(request, chosen, listener, warn, output, interrupts)
         try:

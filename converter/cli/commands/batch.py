@@ -1,9 +1,10 @@
-"""trtsmith batch: converts all models of a zoo, writes a zoo for a folder of models, or compares two results."""
+"""trtsmith batch: converts the models of a zoo or folder, writes a zoo for a folder of models, or compares two results."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,10 +33,11 @@ from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
 from trtsmith.options import Replacing
 
-DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, on this machine or on a Ray
-cluster. Keeps finished results; a cache supplies earlier conversions with the same files, options and versions."""
+DESCRIPTION = """Convert all models of a folder, or of a zoo, a file that lists models with their options, on this machine or
+on a Ray cluster. Keeps finished results; a cache supplies earlier conversions with the same files, options and versions."""
 
 EPILOG = """examples:
+  trtsmith batch models
   trtsmith batch --init models -o zoo.toml
   trtsmith batch zoo.toml -o results
   trtsmith batch zoo.toml -o results --only 'resnet*' --retry-failed
@@ -61,7 +63,7 @@ class _Output(TypedDict, total=False):
     output: Annotated[
         StrPath | None,
         Flag(
-            "the folder of results (default: the zoo's name with -results)",
+            "the folder of results (default: the zoo's or folder's name with -results)",
             "DIR",
             "-o",
             "--output",
@@ -92,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "zoo",
         nargs="*",
         metavar="ZOO",
-        help="the zoo's file (TOML); or `diff OLD NEW`, two folders of results",
+        help="the zoo's file (TOML), or a folder of models; or `diff OLD NEW`, two folders of results",
     )
     for block in (_Output, Replacing, BatchOptions, _NewZoo, _Diff):
         add_options(parser, block)
@@ -165,7 +167,8 @@ def _init(options: argparse.Namespace, console: Console) -> int:
 
 
 def _batch(options: argparse.Namespace, console: Console, zoo: Path) -> int:
-    request = batch_of(zoo, options.output or Path(f"{zoo.stem}-results"), options)
+    named = Path(os.path.abspath(zoo)).stem
+    request = batch_of(zoo, options.output or Path(f"{named}-results"), options)
     if options.list:
         _list(request.chosen(), console, as_json=options.json)
         return EXIT_OK

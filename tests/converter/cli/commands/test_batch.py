@@ -61,6 +61,29 @@ def tasks_in(folder: Path) -> dict[str, dict[str, Any]]:
     return {task["name"]: task for task in document["tasks"]}
 
 
+def test_a_folder_is_a_zoo_of_its_models(home: Path, cli: Cli) -> None:
+    (home / "nets" / "more").mkdir(parents=True)
+    relu(home / "nets/fixed.onnx")
+    relu(home / "nets/more/open.onnx", ("batch", "length"))
+    (home / "nets/broken.onnx").write_bytes(b"no model")
+    ran = cli("batch nets")
+    assert (
+        ran.code == 0
+        and "2 tasks in" in ran.out
+        and set(tasks_in(home / "nets-results")) == {"fixed", "open"}
+    )
+    assert "sizes of dynamic inputs are guessed for 1 of 2 models" in ran.err and "--init nets" in ran.err
+    assert "files left out because they cannot be read: 1" in ran.err and ".scratch" not in ran.out + ran.err
+    os.chdir(home / "nets")
+    assert cli("batch . -o ../again -q --no-cache --only fixed").code == 0
+    assert json.loads((home / "again/results.json").read_text())["title"] == "nets"
+    os.unlink(home / "nets/fixed.onnx")
+    os.unlink(home / "nets/more/open.onnx")
+    refused(cli("batch ."), 2, "no model in it can be read")
+    os.unlink(home / "nets/broken.onnx")
+    refused(cli("batch ."), 2, "it has no model")
+
+
 @pytest.mark.usefixtures("zoo")
 def test_a_zoo_is_converted_and_the_second_time_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", "zoo.toml"]) == 1
