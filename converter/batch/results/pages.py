@@ -163,10 +163,22 @@ def index_page(document: Mapping[str, Any]) -> str:
     return page(
         title,
         bar("trtsmith batch", sections) + _INDEX_BODY,
-        {**document, "tasks": [_shown(task) for task in document["tasks"]]},
+        {
+            **document,
+            "tasks": [_shown(task) for task in document["tasks"]],
+            "not_run": _not_run_note(document["tasks"]),
+        },
         styles=[_asset("results.css")],
         scripts=[_asset(name) for name in _SCRIPTS],
     )
+
+
+def _not_run_note(tasks: Iterable[Mapping[str, Any]]) -> str:
+    """Says how many engines ran, which a good verdict does not show; "" if all of them did."""
+    runs = [task["verdict"]["engine_run"] for task in tasks if task["verdict"]]
+    said = f"{sum(runs)} of {len(runs)} engines ran" if any(runs) else "No engine ran"
+    means = "a verdict without a run compares graphs on the CPU. Run trtsmith verify on a machine with a GPU."
+    return "" if all(runs) else f"{said}: {means}"
 
 
 def _shown(task: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@
     part.style.flexGrow = String(summary.statuses[status]);
     return part;
   }));
+  if (data.not_run) byId("summary").append(element("div", { class: "note fair", role: "note" }, data.not_run));
   byId("summary").append(element("div", { class: "cards" }, cards()), stripe,
     element("div", { class: "parts", role: "group", "aria-label": "filter by status" }, [...buttons.values()]));
 

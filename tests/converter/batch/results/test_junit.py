@@ -1,4 +1,4 @@
-"""junit.xml, as a CI system reads it."""
+"""junit.xml, as a CI system reads it, and what a page says beside the figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, record, report, zoo
 from trtsmith.converter.batch.results.document import results_document, task_row
-from trtsmith.converter.batch.results.pages import KINDS, junit_text
+from trtsmith.converter.batch.results.pages import KINDS, index_page, junit_text
 from trtsmith.converter.batch.task import TaskRecord, TaskStatus
 
 
@@ -88,3 +88,16 @@ def test_names_that_xml_cannot_hold_are_shown_as_far_as_it_can() -> None:
     assert HOSTILE_NAMES[0] in shown and "two\nlines and a tab\t" in shown and "عربي نموذج" in shown
     assert "control \ufffd\ufffd\ufffd[31m" in shown and "a\ufffdlone surrogate" in shown
     assert "\ufffd\ufffd\t\n\ufffd\ufffd\x7f\ufffd\ufffd\ufffd\U0001f600" in shown
+
+
+def test_a_page_says_that_no_engine_ran() -> None:
+    def shown(*runs: bool) -> str:
+        made = [report() for _ in runs]
+        for one, ran in zip(made, runs, strict=True):
+            one["verdict"]["engine_run"] = ran
+        rows = [task_row(record(f"m{number}", report=one)) for number, one in enumerate(made)]
+        refused = task_row(record("refused", TaskStatus.REFUSED))
+        return index_page(results_document([*rows, refused], title="zoo"))
+
+    assert '"No engine ran: ' in shown(False, False) and '"1 of 2 engines ran: ' in shown(True, False)
+    assert '"not_run":""' in shown(True, True)

@@ -68,6 +68,7 @@ def test_the_summary_says_what_has_ended(page: Chromium, folder: Path) -> None:
     page.open(folder / "index.html")
     text = page.evaluate("document.querySelector('main').innerText")
     assert "zoo.toml" in text and "24 / 30" in text and "6 tasks have not ended" in text
+    assert "No engine ran: a verdict without a run" in text
     assert page.evaluate(f"{ROWS}.length") == 24 and page.evaluate(COUNT) == "24 tasks"
     assert page.evaluate("document.title") == "zoo.toml"
 
