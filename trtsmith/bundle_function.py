@@ -76,8 +76,8 @@ class BundleOptions(ServerChoice, TritonChoices, total=False):
 def bundle(engine: StrPath, output: StrPath | None = None, **options: Unpack[BundleOptions]) -> BundledEngine:
     """Writes what Triton, DeepStream or onnxruntime needs to run an engine of `convert`.
 
-    engine:   an engine with the manifest beside it. Triton takes one of TensorRT with its plugins embedded, or of
-              TensorRT-RTX in its Python backend; the others take one of TensorRT with its plugin libraries beside it.
+    engine:   an engine with the manifest beside it. Triton takes one of TensorRT, or of TensorRT-RTX in its Python
+              backend; the others take one of TensorRT with its plugin libraries beside it.
     output:   Triton's model repository, created if missing; the configuration of DeepStream's nvinfer, by default
               config_infer_primary.txt beside the engine; or onnxruntime's model, by default ENGINE_ctx.onnx there.
     runtime:  "triton", "deepstream" or "onnxruntime".

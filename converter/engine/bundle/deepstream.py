@@ -13,9 +13,13 @@ from trtsmith.converter.base.output_file import check_report, write_text
 from trtsmith.converter.base.own_files import NVINFER, NVINFER_HEAD
 from trtsmith.converter.engine.builder.build_request import EngineTensor
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.engine_facts import BundledEngine, Facts, tensorrt_facts
-
-_REGISTERING = "libregister_plugins.so"
+from trtsmith.converter.engine.bundle.engine_facts import (
+    REGISTERING,
+    REGISTERING_NOTE,
+    BundledEngine,
+    Facts,
+    tensorrt_facts,
+)
 
 
 def write_nvinfer(engine: Path, output: Path | None = None, *, force: bool = False) -> BundledEngine:
@@ -27,7 +31,7 @@ def write_nvinfer(engine: Path, output: Path | None = None, *, force: bool = Fal
     path = output or engine.with_name("config_infer_primary.txt")
     batch, *dims = _sizes(engine, facts)
     check_report(path, (engine, manifest_path(engine)), "-o", "the configuration", NVINFER, force=force)
-    library = [f"custom-lib-path={_REGISTERING}"] if facts.plugins else []
+    library = [f"custom-lib-path={REGISTERING}"] if facts.plugins else []
     lines = (
         NVINFER_HEAD,
         "[property]",
@@ -50,9 +54,7 @@ def write_nvinfer(engine: Path, output: Path | None = None, *, force: bool = Fal
         "net-scale-factor and model-color-format are nvinfer's defaults: set them as the network was trained",
     ]
     if library:
-        notes.append(
-            f"{_REGISTERING} registers the plugins: docs/guides/deploy.md says how to compile it and to set TRTSMITH_PLUGINS"
-        )
+        notes.append(REGISTERING_NOTE)
     return BundledEngine(path, engine, batch, f"nvinfer config-file-path={path}", tuple(notes))
 
 

@@ -13,6 +13,13 @@ from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.manifest import items, profiles, read_manifest, tensors, text
 from trtsmith.converter.engine.bundle.run_from_bundle import Manifest, manifest_of
 
+REGISTERING = "libregister_plugins.so"
+"""The library of docs/guides/deploy.md, which registers ours where a program opens it with dlopen."""
+
+REGISTERING_NOTE = (
+    f"{REGISTERING} registers the plugins: docs/guides/deploy.md says how to compile it, for TRTSMITH_PLUGINS"
+)
+
 
 @dataclass(frozen=True)
 class BundledEngine:

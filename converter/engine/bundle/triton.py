@@ -15,7 +15,13 @@ from pathlib import Path
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.engine_facts import BundledEngine, Facts, read_facts
+from trtsmith.converter.engine.bundle.engine_facts import (
+    REGISTERING,
+    REGISTERING_NOTE,
+    BundledEngine,
+    Facts,
+    read_facts,
+)
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.bundle.triton_config import (
     ENGINE_NAME,
@@ -31,20 +37,21 @@ from trtsmith.importers.problem import Problem
 def write_model(engine: Path, options: TritonOptions) -> BundledEngine:
     """Puts an engine of `convert` into a model repository, whole or not at all.
 
-    UsageError if it has no manifest, or is not the one that the manifest describes. An engine of TensorRT must have its
-    plugins embedded: Triton opens plugin libraries with dlopen, and that registers nothing of a library that is made for
-    IPluginRegistry::loadLibrary, as ours are.
+    UsageError if it has no manifest, or is not the one that the manifest describes. An engine of TensorRT has its plugins
+    embedded, or one library: Triton opens plugin libraries with dlopen, and that registers nothing of a library that is made
+    for IPluginRegistry::loadLibrary, as ours are, without another one's help.
     """
     _check_name(options)
     facts = read_facts(engine)
-    _check_engine(engine, facts)
+    libraries = () if facts.made.embedded else request_for(engine).plugin_libraries
+    _check_engine(engine, facts, libraries)
     batch = largest_batch(facts, options)
     config = config_text(facts, options, batch)
     folder = options.repository / options.name
     version = folder / str(options.version)
     _check_target(options, folder, version, config)
     try:
-        _write(_files(engine, facts), options.repository, folder, version, config)
+        _write(_files(engine, facts, libraries), options.repository, folder, version, config)
     except OSError as error:
         raise UsageError(
             f"the model repository cannot be written: {error.strerror or error}",
@@ -56,19 +63,19 @@ def write_model(engine: Path, options: TritonOptions) -> BundledEngine:
         folder,
         version / ENGINE_NAME,
         batch,
-        _command(options.repository, facts),
+        _command(options.repository, facts, [version / library.name for library in libraries]),
         _notes(facts, batch, options),
     )
 
 
-def _check_engine(engine: Path, facts: Facts) -> None:
+def _check_engine(engine: Path, facts: Facts, libraries: Sequence[Path]) -> None:
     problems, types = [], types_of(facts)
-    if facts.plugins and not facts.made.embedded and not facts.is_rtx:
+    if facts.plugins and not facts.made.embedded and not facts.is_rtx and len(libraries) != 1:
         problems.append(
             Problem(
-                f"the engine needs plugins that are not embedded in it: {', '.join(facts.plugins)}",
+                f"the engine needs plugins of {len(libraries)} libraries: {', '.join(facts.plugins)}",
                 str(engine),
-                "an engine with its plugin libraries embedded: the server does not register ours by preloading them",
+                "an engine with its plugin libraries embedded, or one library beside it, which the server registers",
                 "trtsmith convert ... --embed-plugins",
             )
         )
@@ -112,13 +119,12 @@ def _check_target(options: TritonOptions, folder: Path, version: Path, config: s
         )
 
 
-def _files(engine: Path, facts: Facts) -> dict[str, Path]:
-    """What the version's folder holds, by name. UsageError where a plugin library is missing or another one."""
-    files = {ENGINE_NAME: engine}
+def _files(engine: Path, facts: Facts, libraries: Sequence[Path]) -> dict[str, Path]:
+    """What the version's folder holds, by name."""
+    files = {ENGINE_NAME: engine, **{library.name: library for library in libraries}}
     if facts.is_rtx:
         files[manifest_path(Path(ENGINE_NAME)).name] = manifest_path(engine)
         files[PYTHON_NAME] = Path(__file__).with_name("triton_model.py")
-        files |= {library.name: library for library in request_for(engine).plugin_libraries}
     return files
 
 
@@ -138,10 +144,13 @@ def _write(files: Mapping[str, Path], repository: Path, folder: Path, version: P
             os.rename(staged, folder)
 
 
-def _command(repository: Path, facts: Facts) -> str:
-    words: Sequence[str] = ["tritonserver", f"--model-repository={repository}"]
-    if facts.plugins and not facts.is_rtx:  # an engine that holds libraries holds code of the host
-        words = [*words, "--backend-config=tensorrt,version-compatible=true"]
+def _command(repository: Path, facts: Facts, libraries: Sequence[Path]) -> str:
+    words = ["tritonserver", f"--model-repository={repository}"]
+    if facts.plugins and not facts.is_rtx:
+        # An engine that holds libraries holds code of the host.
+        option = f"plugins=./{REGISTERING}" if libraries else "version-compatible=true"
+        words.append(f"--backend-config=tensorrt,{option}")
+        words = [*(word for library in libraries for word in ("env", f"TRTSMITH_PLUGINS={library}")), *words]
     return shlex.join(words)
 
 
@@ -158,6 +167,8 @@ def _notes(facts: Facts, batch: int, options: TritonOptions) -> tuple[str, ...]:
     if facts.plugins and not facts.is_rtx:
         notes.append(
             "the engine holds plugin libraries, and the server runs them: deploy only engines that you trust"
+            if facts.made.embedded
+            else f"{REGISTERING_NOTE}; convert with --embed-plugins to need none"
         )
     for io in () if facts.is_rtx else facts.made.io_types:
         notes.append(f"{io.name!r} is {io.after} in the engine, {io.before} in the model: clients cast")

@@ -48,16 +48,18 @@ def test_a_converted_engine_in_a_repository(here: Path, cli: Cli) -> None:
     assert "max_batch_size: 5" in text and "preferred_batch_size: 2" in text
 
 
-def test_an_engine_with_plugins_must_hold_them(here: Path, cli: Cli) -> None:
+def test_a_server_gets_plugins_inside_the_engine_or_beside_it(here: Path, cli: Cli) -> None:
     inverse(here / "m.onnx")
-    for flag, code in (("", 2), ("--embed-plugins", 0)):
+    for name, flag in (("beside", ""), ("inside", "--embed-plugins")):
         assert cli(f"convert m.onnx -o m.plan --no-verify {flag}").code == 0
         as_tensorrt(Path("m.plan"))
-        ran = cli("bundle m.plan -o models --name inverse")
-        if code:
-            refused(ran, code, "--embed-plugins", "MatrixInverse")
-        else:
-            assert ran.code == 0 and "version-compatible=true" in ran.out
+        ran = cli(f"bundle m.plan -o models --name {name}")
+        library = f"models/{name}/1/libtrtsmith_plugins.so"
+        assert ran.code == 0 and Path(library).is_file() == (name == "beside")
+        assert ("version-compatible=true" in ran.out) == (name == "inside")
+        assert (f"start:  env TRTSMITH_PLUGINS={library} tritonserver " in ran.out) == (name == "beside")
+        assert ("plugins=./libregister_plugins.so" in ran.out) == (name == "beside")
+        assert ("convert with --embed-plugins" in ran.err) == (name == "beside")
 
 
 def test_what_deepstream_and_onnxruntime_need(here: Path, cli: Cli) -> None:
