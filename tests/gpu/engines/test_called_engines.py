@@ -85,6 +85,19 @@ def test_without_a_module_the_outputs_are_a_dict(plan: bytes) -> None:
     assert list(made) == ["y", "best"] and made["y"].is_cuda
 
 
+def test_what_is_in_host_memory_comes_back_to_it(plan: bytes) -> None:
+    net = engine(plan, None)
+    for n in (2, 512, 2):
+        tensors = [tensor.cpu() for tensor in inputs(n, n)]
+        wanted = torch.relu(sum(tensors))
+        made = net(*tensors)
+        assert not made["y"].is_cuda
+        torch.testing.assert_close(made["y"], wanted)
+        arrays = net(*(tensor.numpy() for tensor in tensors))
+        torch.testing.assert_close(torch.from_numpy(arrays["y"]), wanted)
+        assert arrays["best"].dtype == "int64" and arrays["best"].shape == (n,)
+
+
 def test_what_does_not_fit_is_said(plan: bytes) -> None:
     net = engine(plan)
     x, b = inputs(2)
