@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.engine.bundle.engine_facts import REGISTERING
 
 
 def session_lines(graph: Path, libraries: Sequence[Path], shapes: Mapping[str, ShapeRange]) -> str:
@@ -22,10 +23,11 @@ def session_lines(graph: Path, libraries: Sequence[Path], shapes: Mapping[str, S
         if shapes
     }
     load = [f"tensorrt.get_plugin_registry().load_library({str(path)!r})" for path in libraries]
+    other_way = f"# Without tensorrt: the option 'trt_extra_plugin_lib_paths': './{REGISTERING}' (docs/guides/deploy.md)."
     return "\n".join(
         (
             "import onnxruntime",
-            *(("import tensorrt", "", *load) if load else ("",)),
+            *(("import tensorrt", "", *load, other_way) if load else ("",)),
             f"providers = [('TensorrtExecutionProvider', {options}), 'CUDAExecutionProvider']",
             f"session = onnxruntime.InferenceSession({str(graph)!r}, providers=providers)",
         )

@@ -82,7 +82,8 @@ def test_the_lines_load_libraries_and_open_a_session(
         onnxruntime, "InferenceSession", lambda path, providers: asked.append((path, providers))
     )
     shapes = {"x": ShapeRange((1, 3), (2, 3), (8, 3)), "s": ShapeRange((), (), ())}
-    exec(session_lines(Path("it's.onnx"), libraries, shapes))
+    exec(lines := session_lines(Path("it's.onnx"), libraries, shapes))
+    assert ("'trt_extra_plugin_lib_paths': './libregister_plugins.so'" in lines) == bool(libraries)
     exec(session_lines(Path("m.onnx"), libraries, {}))
     ((path, ((provider, options), other)), (_, ((_, none), _))) = asked
     assert (path, provider, other) == ("it's.onnx", "TensorrtExecutionProvider", "CUDAExecutionProvider")
