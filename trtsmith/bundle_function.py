@@ -103,7 +103,10 @@ def bundle(engine: StrPath, output: StrPath | None = None, **options: Unpack[Bun
         flags = [f"--{one.name.replace('_', '-')}" for one in wrong]
         where, fix = f"--for {given.runtime}", "leave it out, or name Triton: --for triton"
         raise UsageError(
-            [Problem(f"{flag} is of Triton", where, "options of this program", fix) for flag in flags]
+            [
+                Problem(f"{flag} does not go with {where}", flag, "options of this program", fix)
+                for flag in flags
+            ]
         )
     write = {"deepstream": write_nvinfer, "onnxruntime": write_wrapper}.get(given.runtime)
     if write is None:

@@ -81,8 +81,8 @@ def test_what_deepstream_and_onnxruntime_need(here: Path, cli: Cli) -> None:
     refused(
         cli("bundle m.plan --for onnxruntime --name m --instances 2"),
         2,
-        "--name is of Triton",
-        "--instances is of",
+        "--name does not go with --for onnxruntime",
+        "--instances does not",
     )
     refused(cli("bundle m.plan"), 2, "Triton's model repository is not named", "-o models")
     refused(cli("bundle m.plan --for openvino"), 2, "invalid choice: 'openvino'")
