@@ -106,12 +106,13 @@ def test_where_the_precision_makes_the_difference_it_is_said(
     here: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     network(here / "m.onnx")
-    assert cli("convert m.onnx -o e.plan --precision fp16 --shapes x=4x8 -q --no-verify").code == 0
+    np.savez("in.npz", **x())
+    flags = "--precision fp16 --shapes x=4x8 --inputs in.npz -q --no-verify"
+    assert cli(f"convert m.onnx -o e.plan {flags}").code == 0
     fake = Rounding()
     run_by(FakeEngine(Path("m.onnx"), {"x": ((4, 8),) * 3}), monkeypatch)
     monkeypatch.setattr(candidates, "run_engine", fake.run)
     search_with(monkeypatch, fake)
-    np.savez("in.npz", **x())
     monkeypatch.setattr(baseline, "outputs_behind_branches", lambda *_: {})  # the network has an If
     given = f"{VERIFY} --inputs in.npz"
     assert cli(given).code == 0
