@@ -28,6 +28,12 @@ SENTENCES = {
 }
 """What each verdict means."""
 
+EMULATED = {
+    AGREE: "the outputs agree with the original's when values are rounded to the precision; no engine was run",
+    ROUNDING: "the outputs disagree with the original's when values are rounded to the precision; no engine was run",
+}
+"""The same of a search without an engine."""
+
 
 @dataclass(frozen=True)
 class TensorReport:
@@ -108,6 +114,7 @@ class Located:
               the outputs that disagree ("fusion" has them, too); nodes in which errors grow; nodes that make the outputs
               agree when in float32.
     advice:   what to do, one sentence each.
+    emulated: whether the graph was run in its types in onnxruntime, and no engine.
     """
 
     status: str
@@ -124,6 +131,12 @@ class Located:
     wide: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     shared: tuple[SharedTensor, ...] = ()
+    emulated: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What the status means."""
+        return (EMULATED if self.emulated else {}).get(self.status, SENTENCES[self.status])
 
     @property
     def is_range(self) -> bool:
@@ -132,7 +145,7 @@ class Located:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON; infinity and NaN become null."""
-        document: dict[str, Any] = _finite({"sentence": SENTENCES[self.status], **asdict(self)})
+        document: dict[str, Any] = _finite({"sentence": self.sentence, **asdict(self)})
         return document
 
 

@@ -13,6 +13,7 @@ from trtsmith.converter.base.progress import Progress, notes_of
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.confirm import MOST_ALONE, Confirmation
 from trtsmith.converter.locate.describe import advice, growths, node_report, origin_of, seen_report
+from trtsmith.converter.locate.executors.emulation import Emulation
 from trtsmith.converter.locate.executors.executor import Executor, OriginalValues, ProbedValue, probe
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
 from trtsmith.converter.locate.node_groups import GroupSearch
@@ -72,7 +73,10 @@ def locate(ground: SearchGround, options: SearchOptions, progress: Progress) -> 
         ground.replay,
         ground.reduction,
     )
-    return work.rewrite() or replace(work, rewritten=ground.reduced or ground.rewritten).engine()
+    reduced = replace(work, rewritten=ground.reduced or ground.rewritten)
+    return work.rewrite() or (
+        reduced.emulated() if isinstance(ground.executor, Emulation) else reduced.engine()
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +155,13 @@ class _FaultSearch:
         located = replace(located, status=UNEXPLAINED if beyond else ROUNDING)
         more = () if fresh or not self.executor.fuses else self._judge.told_growth(built)
         return self._rounded(located, disagreeing, more)
+
+    def emulated(self) -> Located:
+        """Compares the outputs of the graph in its types, emulated, with the original's: no engine has nodes to suspect."""
+        outputs = self.executor.execute(self.rewritten.model, self.engine_feeds)
+        disagreeing = self._judge.off_the_original(outputs, self.rewritten)
+        located = Located(ROUNDING if disagreeing else AGREE, self.executor.name, self.inputs, emulated=True)
+        return self._rounded(located, disagreeing, ()) if disagreeing else located
 
     def _rounded(
         self, located: Located, disagreeing: tuple[Comparison, ...], more: tuple[str, ...]

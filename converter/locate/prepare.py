@@ -29,6 +29,7 @@ from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_as_asked
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import RunningOptions
+from trtsmith.converter.locate.executors.emulation import Emulation
 from trtsmith.converter.locate.executors.executor import Executor
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
@@ -56,7 +57,7 @@ from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.importers.opdef import Arrays
 
-TENSORRT, KERNELS = "tensorrt", "kernels"
+TENSORRT, KERNELS, EMULATION = "tensorrt", "kernels", "emulation"
 KERNEL_TIMEOUT_S = 120.0
 
 
@@ -69,8 +70,9 @@ class SearchForm:
     on: Annotated[
         str,
         Flag(
-            "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. auto: "
-            "tensorrt if it is installed",
+            "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. emulation: "
+            "round values to --precision in onnxruntime, without a GPU. auto: tensorrt if it is installed, but emulation "
+            "for --precision fp16 and bf16 if there is no GPU",
             common=True,
             kind=KINDS["ExecutorName"],
         ),
@@ -181,10 +183,16 @@ def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[Prep
     with KernelsByPlugin(known, KERNEL_TIMEOUT_S) as kernels:
         sums = longest_sum(reduced.target, FP16) is not None
         executor: Executor
-        if _uses_tensorrt(asked, planned):
+        chosen = _chosen(asked, planned, precision)
+        if chosen == EMULATION:
+            executor = Emulation(float16_sums=sums and precision.format is FP16)
+        elif chosen == TENSORRT:
             loaded = tuple(dict.fromkeys((*known.values(), *extra)))
             foreign = foreign_plugins(asked.plugins, rewritten.target)
-            executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s, sums)
+            here = asked.engine is not None or find_gpu() is not None  # an engine ran already
+            executor = OnTensorRT(
+                build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s, sums, here
+            )
         else:
             executor = OnKernels(kernels)
         arithmetic = asked.arithmetic or engine_precision(precision.precision, float16_sums=sums)
@@ -246,18 +254,25 @@ def _rounding(original: Model, feeds: Arrays, precision: str, reduced: Rewritten
     return RoundedRuns(precision, baseline.plain[0], [] if rounded is None else [rounded[0]])
 
 
-def _uses_tensorrt(asked: LocateOptions, planned: Plan) -> bool:
-    """Whether engines are built. UsageError where what was asked for cannot be."""
+def _chosen(asked: LocateOptions, planned: Plan, precision: PrecisionRequest) -> str:
+    """What runs the graph. UsageError where what was asked for cannot be."""
+    emulates = asked.engine is None and precision.format is not None
+    if asked.on == EMULATION and not emulates:
+        what = "the emulation rounds values to a precision, and none is named"
+        fix = f"add --precision fp16{', and leave the engine out' if asked.engine is not None else ''}"
+        raise UsageError(what, "--on emulation", "--precision fp16 or bf16, without an engine", fix)
+    if asked.on == EMULATION or (asked.on == "auto" and emulates and find_gpu() is None):
+        return EMULATION
     if asked.on == KERNELS and (not planned.plugins or asked.native):
         what = "the graph has no plugin nodes, so no kernel of ours runs in it"
         raise UsageError(what, "--on kernels", "a model with plugin nodes", "--on tensorrt")
     if asked.on != "auto" or asked.engine is not None or not planned.plugins or asked.native:
-        return asked.on != KERNELS
+        return KERNELS if asked.on == KERNELS else TENSORRT
     try:
         choose_flavour(asked.flavour, find_gpu())
     except UsageError:
-        return False  # without TensorRT the kernels can be tried all the same
-    return True
+        return KERNELS  # without TensorRT the kernels can be tried all the same
+    return TENSORRT
 
 
 def replay_with(known: Mapping[str, Path]) -> ReplayKernel:

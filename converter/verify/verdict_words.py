@@ -196,9 +196,10 @@ def _of_disagreement(told: Told) -> Iterator[str]:
     if told.cost is not None:
         yield told.cost.advice()
     elif "cost unknown" not in kinds:
-        reduced = f" --precision {kinds['reduced'].figures['type']}" if "reduced" in kinds else ""
-        where = " on a machine with a GPU" if reduced and not told.engine_run else ""
-        yield f"trtsmith locate MODEL{' ENGINE' if told.engine_run else reduced} finds the faulty node{where}"
+        if "reduced" in kinds and not told.engine_run:
+            precision = kinds["reduced"].figures["type"]
+            yield f"trtsmith locate MODEL --precision {precision} finds the nodes to keep in float32"
+        yield f"trtsmith locate MODEL{' ENGINE' if told.engine_run else ''} finds the faulty node"
 
 
 def _overflows(c: Comparison) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.cli.reports.comparison import render_comparisons
-from trtsmith.converter.locate.found import FUSION, SENTENCES, Located, NodeReport, SharedTensor, TensorReport
+from trtsmith.converter.locate.found import FUSION, Located, NodeReport, SharedTensor, TensorReport
 from trtsmith.converter.verify.allowance import WORDS
 
 SKIPPED_SHOWN = 5
@@ -13,10 +13,9 @@ SHARING_SHOWN = 6
 
 def render(found: Located) -> str:
     """The verdict, the node with its tensors, its saved file, the next step, and what could not be compared."""
-    lines = [f"verdict: {SENTENCES[found.status]}"]
-    lines.append(
-        f"  {found.against} against onnxruntime: {len(found.values)} values (inputs: {one_line(found.inputs)})"
-    )
+    lines = [f"verdict: {found.sentence}"]
+    compared = "the original" if found.emulated else f"onnxruntime: {len(found.values)} values"
+    lines.append(f"  {found.against} against {compared} (inputs: {one_line(found.inputs)})")
     if found.is_range:
         first, last = found.nodes[0], found.nodes[-1]
         lines.append(f"nodes: from {_node(first)} to {_node(last)}, in the model's order")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
@@ -34,6 +35,7 @@ class OnTensorRT:
     foreign:    the plugins that are not ours.
     shapes:     profile of the model's dynamic inputs; others are built for the sizes that they are fed with.
     timeout_s:  for each build and each run.
+    has_gpu:    whether this machine can run engines.
     """
 
     build: Build
@@ -44,6 +46,7 @@ class OnTensorRT:
     flavour: str = "auto"
     timeout_s: float | None = None
     float16_sums: bool = False
+    has_gpu: bool = True
 
     name = "TensorRT"
     types = frozenset({"float32", "float16", "bfloat16", "int8", "int32", "int64", "bool"})
@@ -52,6 +55,13 @@ class OnTensorRT:
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         """ConversionError if TensorRT cannot build the model; UsageError where the engine cannot be run."""
+        if not self.has_gpu:  # said before a build, which may take minutes
+            raise UsageError(
+                "there is no NVIDIA GPU here to run engines on; the rewritten graph gives what the original gives",
+                "this machine",
+                "a GPU, for the search in engines",
+                "run it where the GPU is; or without one, for a precision: --on emulation --precision fp16",
+            )
         planned = plan(Rewritten(infer_shapes(model), (), ()), self.foreign)
         with ScratchFolder("locate") as name:
             graph, engine = Path(name) / "model.onnx", Path(name) / "model.plan"

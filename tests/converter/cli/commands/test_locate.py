@@ -15,9 +15,11 @@ from tests.conftest import gpu_count
 from tests.converter.cli.commands.running import Cli, refused, refuses
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT
-from tests.converter.models import inverse, relu
+from tests.converter.models import inverse, relu, written
 from tests.converter.plugin.saved import folder
+from tests.converter.rewrite.precision.networks import normal
 from trtsmith.converter.cli.commands import locate as locate_command
+from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.executor import Onnxruntime
@@ -47,6 +49,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         monkeypatch.setattr(locate_command, "prepared", patched)
         monkeypatch.setattr(prepare, "build", fake.build)
+        monkeypatch.setattr(prepare, "find_gpu", lambda: Gpu("a GPU", (8, 6)))
         return fake
 
     return install
@@ -121,6 +124,33 @@ def test_where_the_precision_makes_the_difference_it_is_said(
     assert ("precision: float16" in ran.out and "what to do: add --keep-fp32" in ran.out) is bool(code)
     if code:
         assert cli(locate + "".join(f" --keep-fp32 {name}" for name in document["wide"])).code == 0
+
+
+@no_gpu
+@pytest.mark.parametrize("flags", ["", "--on emulation "])
+def test_a_precision_is_searched_by_emulation_without_a_gpu(here: Path, cli: Cli, flags: str) -> None:
+    """The difference of two products that are nearly the same does not bear float16."""
+    k = normal(64, 64).astype(np.float16).astype(np.float32)
+    text = "(float[N,64] x) => (float[N,64] y) { [p] a = MatMul (x, k) [q] b = MatMul (x, m) [d] y = Sub (a, b) }"
+    written(here / "d.onnx", text, {"k": k, "m": k + normal(64, 64, scale=1e-4, seed=1)})
+    locate = f"locate d.onnx --precision fp16 --shapes x=2x64 --json r.json {flags}"
+    ran = cli(locate)
+    document = json.loads(Path("r.json").read_text())
+    assert (ran.code, document["status"], document["emulated"]) == (3, "rounding", True), ran
+    assert "no engine was run" in ran.out and "precision: float16" in ran.out
+    assert document["wide"] and "what to do: add --keep-fp32 " in ran.out
+    kept = cli(locate + "".join(f" --keep-fp32 {name}" for name in document["wide"]))
+    assert kept.code == 0 and "the outputs agree with the original's" in kept.out
+
+
+@no_gpu
+def test_engines_are_not_built_where_they_cannot_run(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "build", FakeTensorRT().build)
+    locate = "locate m.onnx --shapes x=4x8"
+    for more in ("", " --precision fp16 --on tensorrt"):
+        refused(cli(locate + more), 2, "there is no NVIDIA GPU here to run engines on", "--on emulation")
+    refused(cli(f"{locate} --on emulation"), 2, "add --precision fp16")
+    assert cli(f"{locate} --on emulation --precision fp16").code == 0
 
 
 def test_tolerances_are_of_the_outputs(engines: Any, cli: Cli) -> None:
