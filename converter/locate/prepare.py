@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -164,6 +164,9 @@ def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[Prep
         )
     else:
         options = replace(analysis_of_engine(origin, request), precision=PrecisionRequest())
+        asked = replace(
+            asked, shapes=_known(origin.profiles, asked.shapes), values=_known(origin.values, asked.values)
+        )
     options = replace(options, freeze=asked.freeze, frozen=asked.frozen, inputs=asked.inputs)
     analysis = analyse(original, replace(options, compiled=not asked.native)).needed()
     rewritten, planned = analysis.rewritten, analysis.plan
@@ -229,6 +232,13 @@ def _native(rewritten: Rewritten) -> Rewritten:
 
 def _told(asked: LocateOptions) -> str:
     return told_source(asked.inputs) if asked.inputs is not None else "made up"
+
+
+def _known(
+    profiles: Sequence[Mapping[str, ShapeRange]], given: Mapping[str, ShapeRange]
+) -> dict[str, ShapeRange]:
+    """The ranges of an engine's first profile, and those that the user gives instead."""
+    return {**(profiles[0] if profiles else {}), **given}
 
 
 def _feeds(

@@ -95,6 +95,22 @@ def test_inputs_are_given_or_generated(tmp_path: Path) -> None:
         assert np.array_equal(ready.feeds["x"], given) and ready.inputs == str(tmp_path / "in.npz")
 
 
+def test_an_engine_brings_the_sizes_of_its_profile(tmp_path: Path) -> None:
+    plan, ranges = engine(tmp_path / "m.plan"), {"min": [1, 3], "opt": [4, 3], "max": [9, 3]}
+    manifest = json.loads(manifest_path(plan).read_text()) | {"profiles": [{"x": ranges}]}
+    manifest_path(plan).write_text(json.dumps(manifest))
+    model = relu(tmp_path / "m.onnx", ("n", 3))
+
+    def run(request: RunRequest, feeds: Sequence[Arrays]) -> RunResult:
+        return RunResult(INFO, (dict(feeds[0]),), 0.0)
+
+    with prepared(LocateOptions(model, plan), run) as ready:
+        assert ready.feeds["x"].shape == (4, 3)
+    given = {"x": ShapeRange((2, 3), (2, 3), (2, 3))}
+    with prepared(LocateOptions(model, plan, shapes=given), run) as ready:
+        assert ready.feeds["x"].shape == (2, 3)
+
+
 def test_models_that_cannot_be_converted_are_refused(tmp_path: Path) -> None:
     model = written(tmp_path / "m.onnx", "(float[1] x) => (float[1] y) { y = acme.Unheard (x) }")
     with pytest.raises(ConversionError, match="Unheard"), prepared(LocateOptions(model), FakeTensorRT().run):
