@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated
 
 from typing_extensions import TypedDict
@@ -19,10 +19,13 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine, named_after
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.convert.conversion import Conversion
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.pipeline import convert
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.flags import add_model, add_options
+from trtsmith.options import operator_words
 from trtsmith.report_files import WrittenFiles
 
 DESCRIPTION = (
@@ -71,11 +74,35 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for warning in (*done.warnings, *([replaced] if replaced else [])):
         console.say(f"warning: {warning}")
     report_files.write_conversion(files, asked, done)
-    console.result(_summary(asked.model, options.output, done, every_node=options.verbose))
+    console.result(_summary(asked, options, done))
     return EXIT_OK if done.verdict is None else done.verdict.exit_code
 
 
-def _summary(model: object, engine: Path, done: Conversion, *, every_node: bool) -> str:
+def _search_flags(asked: ConvertOptions, options: argparse.Namespace, verdict: Verdict) -> list[str]:
+    """The conversion's flags that `trtsmith locate` needs, too: of an engine it knows all but inputs and tolerances."""
+    given: dict[str, Sequence[object]] = {
+        "--inputs": [] if asked.inputs is None else [asked.inputs],
+        "--rtol": options.rtol,
+        "--atol": options.atol,
+    }
+    if not verdict.engine_run:
+        given |= {
+            "--shapes": [f"{name}={sizes}" for name, sizes in asked.shapes.items()],
+            "--values": options.values,
+            "--freeze": options.freeze,
+            "--keep-fp32": options.keep_fp32,
+            "--accumulate": [options.accumulate] if options.accumulate else [],
+            "--flavour": [] if asked.flavour == "auto" else [asked.flavour],
+            "--plugins": asked.plugins,
+        }
+        switches = {"--io-precision": options.io_precision, "--float-lstm": options.float_lstm}
+        given |= {flag: [""] for flag, is_on in switches.items() if is_on}
+    words = [str(word) for flag, values in given.items() for value in values for word in (flag, value)]
+    return [*filter(None, words), *operator_words(options)]
+
+
+def _summary(asked: ConvertOptions, options: argparse.Namespace, done: Conversion) -> str:
+    engine = options.output
     routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
     targets = ", ".join(done.built.targets)
     size = f"{done.built.size / 2**20:.1f} MiB"
@@ -89,9 +116,14 @@ def _summary(model: object, engine: Path, done: Conversion, *, every_node: bool)
         there = f"on {targets}, in that folder: python3 build_here.py"
         lines[:-1] = [f"folder:   {engine} (no engine yet)", f"build:    {there}"]
     if done.rewritten.precision is not None:
-        lines += precision_lines(done.rewritten, every_node=every_node)
+        lines += precision_lines(done.rewritten, every_node=options.verbose)
     lines.append(
-        render_verdict(done.verdict, model, engine)
+        render_verdict(
+            done.verdict,
+            options.save_onnx or asked.model,
+            engine,
+            _search_flags(asked, options, done.verdict),
+        )
         if done.verdict is not None
         else "verdict: not asked for (--no-verify)"
     )

@@ -24,6 +24,7 @@ from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle
 from trtsmith.flags import add_options
+from trtsmith.options import operator_words
 from trtsmith.report_files import WrittenFiles
 from trtsmith.verify_function import VERIFICATION, verification_of
 
@@ -67,8 +68,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.per_node:
         check_folder(folder, force=options.force)
     files = WrittenFiles.of_command(options, console.progress, console.say)
-    given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
-    files.check((*given, *options.plugins, *options.load_inputs, options.load_outputs))
+    read = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
+    files.check((*read, *options.plugins, *options.load_inputs, options.load_outputs))
     with files.failed_verification(options.model):
         asked = verification_of(options.model, options.engine, options)
 
@@ -80,7 +81,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.say(f"warning: {warning}")
     report_files.write_verification(files, asked, compared, ready, found)
     verdict = compared.verdict
-    console.result(render_verdict(verdict, options.model, options.engine, located=found is not None))
+    given = [] if options.inputs is None else ["--inputs", str(options.inputs)]
+    flags = [*given, *operator_words(options)]
+    console.result(render_verdict(verdict, options.model, options.engine, flags, located=found is not None))
     if found is not None:
         console.result(render(found))
     return verdict.exit_code

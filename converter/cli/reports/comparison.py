@@ -11,22 +11,23 @@ from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 
+_EXPORTED = "model.onnx"
 
-def render_verdict(verdict: Verdict, model: object, engine: Path, *, located: bool = False) -> str:
+def render_verdict(
+    verdict: Verdict, model: object, engine: Path, flags: Sequence[str] = (), *, located: bool = False
+) -> str:
     """The verdict, the next step, each output, how inputs were generated, and what was not run.
 
-    model, engine: for the command of the advice. located: whether the search for the faulty node follows, with advice of
-    its own.
+    model, engine, flags: for the command of the advice; of a model that is no file, it is exported first.
+    located: whether the search for the faulty node follows, with advice of its own.
     """
     advice = "" if located else verdict.advice
-    if isinstance(model, Path):
-        advice = re.sub(
-            "^trtsmith locate MODEL( ENGINE)?",
-            lambda found: shlex.join(
-                ["trtsmith", "locate", str(model), *([str(engine)] if found[1] else [])]
-            ),
-            advice,
-        )
+    if found := re.match(r"trtsmith locate MODEL( ENGINE)?( --precision \w+)?", advice):
+        is_file = isinstance(model, Path)
+        file = str(model) if is_file else _EXPORTED
+        graph = [str(engine)] if found[1] else (found[2] or "").split()
+        first = "" if is_file else f"convert it with --save-onnx {_EXPORTED}, then "
+        advice = first + shlex.join(["trtsmith", "locate", file, *graph, *flags]) + advice[found.end() :]
     return "\n".join(_lines(verdict, advice))
 
 

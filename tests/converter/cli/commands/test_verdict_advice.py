@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
-from tests.converter.cli.commands.running import Cli
+from tests.converter.cli.commands.running import Cli, Ran
 from tests.converter.models import written
 
 NMS = """(float[1,60,4] boxes, float[1,3,60] scores) => (float[1,K,6] dets)
@@ -60,3 +61,35 @@ def test_the_tolerance_that_is_advised_settles_what_rounding_decides(
     )
     assert told is not None, ran.out
     assert cli(*command, *shlex.split(told[1])).code == 0
+
+
+def next_command(ran: Ran, tail: str) -> list[str]:
+    """The words of the command that the verdict advises, which ends before `tail`."""
+    told = re.search(rf"^next: trtsmith (.+) {tail}$", ran.out, re.M)
+    assert told is not None, ran.out
+    return shlex.split(told[1])
+
+
+def test_the_search_that_is_advised_runs_as_it_is_written(here: Path, cli: Cli) -> None:
+    """It has the sizes, inputs and tolerances of the conversion, and the flags that it prints in turn settle it."""
+    difference(here)
+    engine = "-o m.plan --flavour tensorrt_rtx --target sm86 --force --precision fp16"
+    convert = f"convert -q m.onnx {engine} --inputs in.npz --rtol 1e-4 --atol y:1e-5"
+    ran = cli(convert)
+    assert ran.code == 3, ran
+    found = cli(shlex.join(next_command(ran, "finds the nodes to keep in float32")))
+    assert found.code == 3 and "no engine was run" in found.out, found
+    told = re.search("what to do: add (--keep-fp32 .+) to the conversion", found.out)
+    assert told is not None and cli(f"{convert} {told[1]}").code == 0, found
+
+
+def test_the_search_for_generated_inputs_has_the_sizes(here: Path, cli: Cli) -> None:
+    text = DIFFERENCE.replace("float[8,64]", "float[N,64]")
+    difference(here)
+    weights = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load("m.onnx").graph.initializer}
+    written(here / "my model.onnx", text, weights)
+    flags = "--flavour tensorrt_rtx --target sm86 --precision fp16 --rtol 1e-5 --minShapes x:1x64 --maxShapes x:4x64"
+    ran = cli("convert -q", "my model.onnx", "-o", "m.plan", *flags.split())
+    words = next_command(ran, "finds the nodes to keep in float32")
+    assert words[:4] == ["locate", "my model.onnx", "--precision", "fp16"] and "x=1x64:4x64:4x64" in words
+    assert cli("", *words).code == 3
