@@ -353,6 +353,28 @@ ARRAYS = OptionKind(
 )
 
 
+_PRECISIONS = {
+    **dict.fromkeys(("float32", "float", "single"), "fp32"),
+    **dict.fromkeys(("float16", "half"), "fp16"),
+    "bfloat16": "bf16",
+    "float8": "fp8",
+}
+"""By alias, as PyTorch and numpy have it, the precision."""
+
+
+def precision_of(text: str) -> str:
+    """ "fp16" for "half", "float16" or "FP16"; what is not known stays as it is."""
+    plain = text.strip().lower()
+    return _PRECISIONS.get(plain, plain if plain in get_args(EnginePrecision) else text)
+
+
+def _precision(annotation: str, literal: Any) -> OptionKind:
+    """One of the precisions of a Literal, or an alias of it."""
+    named = _choice(annotation, literal)
+    flag = {**named.flag, "type": precision_of}
+    return replace(named, flag=flag, read=lambda value, name: precision_of(value))
+
+
 def _choice(annotation: str, literal: Any) -> OptionKind:
     """One of the texts of a Literal; "" is one that the command line does not have."""
     return replace(TEXT, annotation=annotation, flag={"choices": tuple(filter(None, get_args(literal)))})
@@ -384,8 +406,8 @@ _KINDS = (
         named="=",
     ),
     OptionKind("Progress", "a function of a line of text", "print", callable),
-    _choice("PrecisionName", PrecisionName),
-    _choice("EnginePrecision", EnginePrecision),
+    _precision("PrecisionName", PrecisionName),
+    _precision("EnginePrecision", EnginePrecision),
     _choice("AccumulateName", AccumulateName),
     _choice("VerifyMode", VerifyMode),
     _choice("ExecutorName", ExecutorName),

@@ -95,7 +95,11 @@ def _search_flags(asked: ConvertOptions, options: argparse.Namespace, verdict: V
             "--flavour": [] if asked.flavour == "auto" else [asked.flavour],
             "--plugins": asked.plugins,
         }
-        switches = {"--io-precision": options.io_precision, "--float-lstm": options.float_lstm}
+        switches = {
+            "--keep-only": options.keep_only,
+            "--io-precision": options.io_precision,
+            "--float-lstm": options.float_lstm,
+        }
         given |= {flag: [""] for flag, is_on in switches.items() if is_on}
     words = [str(word) for flag, values in given.items() for value in values for word in (flag, value)]
     return [*filter(None, words), *operator_words(options)]

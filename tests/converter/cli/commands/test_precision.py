@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
+import trtsmith
 from tests.converter.cli.commands.running import Cli, refused, snapshot
 from tests.converter.models import written
 from tests.converter.rewrite.precision.networks import normal
@@ -38,6 +39,23 @@ def test_convert_builds_reports_and_proves(
     assert manifest["precision_report"]["kept"] == kept
     assert json.loads(report.read_text())["precision"]["kept"] == kept
     assert [t["dtype"] for t in (*manifest["inputs"], *manifest["outputs"])] == ["float32", "float32"]
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("half", "float16"),
+        ("float16", "float16"),
+        ("FP16", "float16"),
+        ("bfloat16", "bfloat16"),
+        ("BF16", "bfloat16"),
+    ],
+)
+def test_a_precision_by_another_name(model: Path, cli: Cli, alias: str, name: str) -> None:
+    ran = cli("check", model, "--precision", alias)
+    assert ran.code == 0 and f"precision: 2 nodes in {name}" in ran.out
+    report = trtsmith.check(model, precision=alias).rewritten.precision  # type: ignore[arg-type]
+    assert report is not None and report.precision == name
 
 
 def test_verbose_lists_the_nodes_that_stay_in_float32(model: Path, tmp_path: Path, cli: Cli) -> None:
