@@ -136,6 +136,10 @@ def nearest_gpus(name: str, count: int = 3) -> list[str]:
     text = _plain(name)
     shown = {_plain(known): known for names in GPUS.values() for known in names}
     inside = [known for plain, known in shown.items() if len(text) >= 4 and text in plain]
+    if text in _MAKERS:  # one of each generation, the newest first; those that have no TensorRT 10 left out
+        new = {target: names for target, names in GPUS.items() if target not in OLD_JETSONS}
+        own = [[one for one in names if one.lower().startswith(text)] for names in new.values()]
+        inside = [min(names, key=len) for names in own if names]
     close = difflib.get_close_matches(text, list(shown), n=count, cutoff=0.7)
     return list(dict.fromkeys([*inside, *(shown[plain] for plain in close)]))[:count]
 
