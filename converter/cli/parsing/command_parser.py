@@ -114,7 +114,10 @@ class CommandParser(argparse.ArgumentParser):
         return help_text.format_help()
 
     def error(self, message: str) -> NoReturn:
-        self.refuse([Problem(message, self._where(), self._brief_usage(), f"{self.prog} --help")])
+        fix = f"{self.prog} --help"
+        if ": not allowed with argument " in message:
+            fix = "leave one of the two out"
+        self.refuse([Problem(message, self._where(), self._brief_usage(), fix)])
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

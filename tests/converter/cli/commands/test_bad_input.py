@@ -193,7 +193,7 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("plugin", "ACTION"),
         ("nonsense", "invalid choice: 'nonsense'"),
         ("-q", "COMMAND"),
-        ("ops -q -v", "not allowed with"),
+        ("ops -q -v", "leave one of the two out"),
     ],
 )
 def test_flags(arguments: str, words: str, cli: Cli) -> None:
