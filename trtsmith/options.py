@@ -28,8 +28,8 @@ class Operators(TypedDict, total=False):
     ops: Annotated[
         Paths,
         Flag(
-            "FILE.py, a FOLDER or a dotted MODULE with their definitions, OPERATORS; its code is imported and run; may be "
-            f"repeated. {VARIABLE} names more",
+            "definitions of your operators, OPERATORS; in FILE.py, a FOLDER or a dotted MODULE, whose code is imported and "
+            f"run; may be repeated. {VARIABLE} names more",
             "SPEC",
             common=True,
             kind=SPECS,
@@ -91,8 +91,8 @@ class Shapes(TypedDict, total=False):
     shapes: Annotated[
         Ranges | None,
         Flag(
-            "the sizes of a dynamic input, once for each: images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for "
-            "all three. trtexec's form works, too: images:1x3x640x640,mask:1x1",
+            "the sizes of a dynamic input: images=1x3x320x320:1x3x640x640:8x3x1280x1280; or one shape for all three; once "
+            "for each input. trtexec's form works, too: images:1x3x640x640,mask:1x1",
             "NAME=MIN:OPT:MAX",
             common=True,
         ),
@@ -126,7 +126,7 @@ class Page(Replacing, total=False):
     html: Annotated[
         StrPath | None,
         Flag(
-            "an HTML report: changes and reasons, the network, errors, times",
+            "an HTML report; it shows changes and reasons, the network, errors, times",
             "FILE",
             common=True,
         ),

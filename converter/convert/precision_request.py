@@ -90,7 +90,7 @@ class PrecisionRequest:
     calibration: Annotated[
         tuple[ArraySource, ...],
         Flag(
-            "samples to calibrate int8 and fp8 with, along the first axis (default: --inputs); may be repeated",
+            "samples to calibrate int8 and fp8 with; they lie along the first axis; default: --inputs; may be repeated",
             "NPZ",
             common=True,
             kind=KINDS["Samples"],

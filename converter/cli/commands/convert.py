@@ -35,8 +35,8 @@ DESCRIPTION = (
 EPILOG = """examples:
   trtsmith convert model.onnx
   trtsmith convert program.pt2 -o model.plan
-  trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640
-  trtsmith convert model.onnx --precision int8 --calibration samples.npz --target sm86,sm89
+  trtsmith convert model.onnx --shapes images=1x3x640x640:8x3x640x640:8x3x640x640
+  trtsmith convert model.onnx --precision int8 --calibration samples.npz
   trtsmith convert model.onnx --bundle-for orin --plugins-aarch64 trtsmith.whl
 """
 
@@ -50,7 +50,7 @@ class _Terminal(TypedDict, total=False):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    inputs = f"for the comparison (default: generated), and {FROZEN}"
+    inputs = f"for the comparison; default: generated. They serve {FROZEN}, too"
     refused = f"ENGINE{SUFFIX}"
     add_options(parser, CONVERSION, _Terminal, inputs=inputs, plugins="of your own", refused=refused)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import itertools
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -76,6 +78,19 @@ _FLAG_OF = {**dict.fromkeys((".plan", ".engine", ".trt"), "-o"), ".npz": "--inpu
 _MODELS = (".onnx", ".pt2")
 
 
+_CLAUSE = re.compile(r"(?:\([^)]*\)|[;.](?! )|[^;.(])*")
+"""The first clause of a flag's help: up to a semicolon or a full stop outside of brackets."""
+
+
+def _briefly(action: argparse.Action) -> argparse.Action:
+    """A flag with the first clause of its help; an argument as it is."""
+    if not action.option_strings or not action.help:
+        return action
+    brief = copy.copy(action)
+    brief.help = _CLAUSE.match(action.help)[0]  # type: ignore[index]  # it matches anything
+    return brief
+
+
 class CommandParser(argparse.ArgumentParser):
     """An ArgumentParser with our errors, and with short help for commands with many flags."""
 
@@ -102,9 +117,8 @@ class CommandParser(argparse.ArgumentParser):
         help_text.add_text(self.description)
         for group in sorted(self._action_groups, key=lambda group: group is self._optionals):
             help_text.start_section(group.title)
-            help_text.add_arguments(
-                [a for a in group._group_actions if (self.is_short(a) if short else a.dest != "help_all")]
-            )
+            shown = [a for a in group._group_actions if (self.is_short(a) if short else a.dest != "help_all")]
+            help_text.add_arguments([_briefly(a) for a in shown] if short else shown)
             help_text.end_section()
         notes, examples, more = (self.epilog or "").partition("examples:")
         help_text.add_text("" if short else notes)

@@ -62,7 +62,7 @@ class BuilderOptions(PlainData):
     targets: Annotated[
         tuple[str, ...],
         Flag(
-            "GPUs to build for, such as sm86,sm89 or rtx3090,l4; default: this machine's GPU, else sm86",
+            "GPUs to build for: sm86,sm89, or rtx3090,l4; default: this machine's GPU, else sm86",
             "SM|GPU",
             common=True,
             kind=TARGETS,

@@ -151,6 +151,21 @@ def test_help_all_shows_every_flag_by_group(cli: Cli) -> None:
     assert cli("run --help").out == cli("run --help-all").out  # it has few
 
 
+@pytest.mark.parametrize(
+    ("command", "most"), [("convert", 45), ("check", 45), ("rewrite", 45), ("verify", 45)]
+)
+def test_short_help_fits_a_small_terminal(
+    command: str, most: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each flag it has the first clause; brackets belong to it, and the reference has the rest."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cli(f"{command} --help").out.splitlines()
+    assert len(lines) <= most and max(map(len, lines)) < 80
+    short, every = (" ".join(cli(f"convert {flag}").out.split()) for flag in ("--help", "--help-all"))
+    rest = "run layers in this type where accuracy allows; inputs and outputs keep their types."
+    assert rest in every and rest.split(";")[0] in short and rest not in short
+
+
 def test_help_is_filled_and_examples_stay_commands() -> None:
     text = "one two three\nfour five\n\nexamples:\n  trtsmith convert m.onnx -o m.plan --shapes x=1\n  trtsmith check"
     assert filled(text, 27) == (
