@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trtsmith.importers.counted import counted
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Attr, Field, Fields, Kind, OpDef, Refusal
 
 INT32 = range(-(2**31), 2**31)
@@ -105,7 +106,7 @@ def _fault(f: Field, value: Any) -> str:
         if not isinstance(value, tuple):
             return "not a list"
         if f.length is not None and len(value) != f.length:
-            return f"{len(value)} elements"
+            return counted(len(value), "element")
     for element in value if f.kind.is_list else (value,):
         if f.kind in (Kind.INT, Kind.INTS):
             if not isinstance(element, int) or isinstance(element, bool):

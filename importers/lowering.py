@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from trtsmith.importers.counted import counted
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import check_fields, plugin_attributes, read_attribute
 from trtsmith.importers.opdef import (
@@ -120,9 +121,10 @@ def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]]
         if value:
             names[slots[position]] = value
         elif not declared.endswith("?"):
+            needed = len([name for name in alias.inputs if not name.endswith("?")])
             return Refusal(
                 f"input {slots[position]!r} (number {position}) is not connected",
-                f"{len([s for s in alias.inputs if not s.endswith('?')])} inputs: {', '.join(alias.inputs)}",
+                f"{counted(needed, 'input')}: {', '.join(alias.inputs)}",
                 "export the node with all of its inputs",
             )
     raw = {name: value for name, value in node.attributes.items() if name not in PLUGIN_ATTRIBUTES}
@@ -131,7 +133,7 @@ def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]]
         extra.pop()
     if len(extra) > len(alias.constants):
         return Refusal(
-            f"{len(node.inputs)} inputs",
+            counted(len(node.inputs), "input"),
             f"at most {len(slots) + len(alias.constants)}: "
             + ", ".join((*alias.inputs, *(a.name for a in alias.constants))),
             "export the node with the inputs of that operator",
@@ -199,7 +201,9 @@ def _emit(
     outputs = list(alias.outputs or (port.name for port in op.outputs))
     if any(node.outputs[len(outputs) :]):
         return Refusal(
-            f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the other one"
+            counted(len(node.outputs), "output"),
+            f"{len(outputs)}: {', '.join(outputs)}",
+            "remove the other one",
         )
 
     base = (

@@ -27,6 +27,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 
 
@@ -151,7 +152,7 @@ def analyse(
         plain = rewrite(original, target, freeze=frozen, profile=options.ranges, progress=options.progress)
     foreign = foreign_plugins(options.plugins, options.target)
     settled = with_libraries if options.compiled else _as_it_is
-    steps_of(options.progress)(f"planning {len(plain.model.proto.graph.node):,} nodes")
+    steps_of(options.progress)(f"planning {counted(len(plain.model.proto.graph.node), 'node')}")
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
     refused = any(record.fatal for record in plain.declined)
     ready = first.convertible or not (options.whole or refused)

@@ -24,6 +24,7 @@ from trtsmith.converter.operators.compiled import CompiledOperators, compiled_op
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.importers.counted import counted
 from trtsmith.importers.fields import fields_of_node, plugin_fields
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef
 from trtsmith.importers.problem import Problem
@@ -191,7 +192,8 @@ def _long_names(proto: onnx.ModelProto) -> Iterator[Problem]:
         ]
     if long:
         (where, size), *others = long
-        also = f", and {len(others)} others are too long" if others else ""
+        verb = "is" if len(others) == 1 else "are"
+        also = f", and {counted(len(others), 'other')} {verb} too long" if others else ""
         what = f"a name has {size:,} bytes{also}"
         expected = f"names of at most {LONGEST_NAME:,} bytes, as TensorRT has them"
         yield Problem(what, where, expected, "rename it in the model")

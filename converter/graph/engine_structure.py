@@ -12,6 +12,7 @@ import onnx
 from trtsmith.converter.base.process.plain_data import PlainData
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.counted import counted
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
 
@@ -82,8 +83,8 @@ def differences(engine: Structure, new: Structure, where: str, fix: str) -> list
         problems += [
             Problem(
                 f"the graph has another node than the engine's ({len(wrong)} differ): {there}",
-                f"{where}; {len(new.nodes)} nodes",
-                f"{here}, with the same attributes, inputs and outputs; {len(engine.nodes)} nodes",
+                f"{where}; {counted(len(new.nodes), 'node')}",
+                f"{here}, with the same attributes, inputs and outputs; {counted(len(engine.nodes), 'node')}",
                 fix,
             )
             for here, there in wrong[:1]

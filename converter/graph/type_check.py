@@ -17,6 +17,7 @@ from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.shape_check import shape_problem
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.counted import counted
 from trtsmith.importers.dtypes import dtype_name, type_string
 from trtsmith.importers.problem import Problem
 
@@ -98,11 +99,11 @@ def _node_problems(node: Node, where: str) -> Iterator[Problem]:
         return
     count = len(node.inputs)
     if not schema.min_input <= count <= schema.max_input:
-        wanted = f"{schema.min_input}" if schema.min_input == schema.max_input else (
-            f"{schema.min_input} to {schema.max_input}"
+        wanted = counted(schema.min_input, "input") if schema.min_input == schema.max_input else (
+            f"{schema.min_input} to {schema.max_input} inputs"
         )  # fmt: skip
         fix = "correct the node where the model is exported, or the model's opset"
-        yield Problem(f"the node has {count} inputs", where, f"{wanted} inputs in this opset", fix)
+        yield Problem(f"the node has {counted(count, 'input')}", where, f"{wanted} in this opset", fix)
         return
     bound: dict[str, tuple[str, int]] = {}  # type variable: the first input of it, and its type
     for index, name in enumerate(node.inputs):

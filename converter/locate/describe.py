@@ -18,6 +18,7 @@ from trtsmith.converter.locate.search import NodeFault, Seen
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.importers.counted import counted
 from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.registry import op_name
 
@@ -142,7 +143,7 @@ def together_advice(saved: int, shared: Sequence[str], single: bool) -> tuple[st
     kept once, or may be. single: whether one node stands out, which a plugin could compute.
     """
     what = (
-        f"the folder, whose model of {saved} nodes shows it"
+        f"the folder, whose model of {counted(saved, 'node')} shows it"
         if saved
         else "the model, its inputs and this report"
     )
@@ -184,7 +185,7 @@ def _kept(reduction: ReducedNodes, wide: Sequence[str]) -> str:
             "--keep-fp32 does not help: with all of these nodes in float32 the outputs disagree, too; "
             "the tolerance is narrower than float32 is here"
         )
-    of = f"{len(wide)} of {len(reduction.nodes)} nodes kept in float32 the outputs agree"
+    of = f"{len(wide)} of {counted(len(reduction.nodes), 'node')} kept in float32 the outputs agree"
     if len(wide) <= MOST_NAMED:
         flags = " ".join(f"--keep-fp32 {shlex.quote(name)}" for name in wide)
         return f"add {flags} to the conversion: with {of}"

@@ -18,6 +18,7 @@ from trtsmith.converter.locate.node_judge import OutputJudge, node_errors
 from trtsmith.converter.locate.save_repro import Reproducer, save_reproducer
 from trtsmith.converter.locate.search import DISTURBED, NodeFault, Search
 from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions, part_of
+from trtsmith.importers.counted import counted
 from trtsmith.importers.registry import op_name
 
 MINOR = 0.1
@@ -90,7 +91,7 @@ class GroupSearch:
     def _is_wrong_with(self, marks: Sequence[str]) -> bool:
         """Whether the model's own outputs are wrong when these values are outputs too."""
         executor = self.graph.executor
-        self.graph.progress(f"{executor.name}: with {len(marks)} values between nodes as outputs")
+        self.graph.progress(f"{executor.name}: with {counted(len(marks), 'value')} between nodes as outputs")
         try:
             outputs = executor.execute(self.graph.marked(marks), self.graph.feeds)
         except TrtsmithError:
@@ -123,7 +124,7 @@ class GroupSearch:
         region = replace(region, outputs=tuple(name for name in region.outputs if name in graph.values))
         if not region.outputs or not graph.known().issuperset(region.inputs):
             return None
-        graph.progress(f"{executor.name}: an engine of {len(nodes)} nodes alone")
+        graph.progress(f"{executor.name}: an engine of {counted(len(nodes), 'node')} alone")
         try:
             given = graph.right(region.inputs)
             model, inputs = graph.alone(region, given)

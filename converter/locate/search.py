@@ -12,6 +12,7 @@ from trtsmith.converter.locate.node_judge import arithmetic, node_errors
 from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, region_of
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import Comparison, compare
+from trtsmith.importers.counted import counted
 from trtsmith.importers.opdef import Arrays
 
 DISTURBED = "TensorRT gives other numbers for it only where values between nodes are outputs"
@@ -109,7 +110,9 @@ def search(
                     del usable[name]
             continue
         expected = Onnxruntime().execute(marked, graph.feeds)
-        notes_of(graph.progress)(f"{executor.name}: {len(marks)} values of {len(nodes)} nodes compared")
+        notes_of(graph.progress)(
+            f"{executor.name}: {counted(len(marks), 'value')} of {counted(len(nodes), 'node')} compared"
+        )
         agreed = agrees(actual)
         found.agreed |= agreed
         faults = list(_faults(graph, nodes, marks, expected, actual, found))

@@ -13,6 +13,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from trtsmith.converter.base.user_function import UserFunction, UserFunctionError
+from trtsmith.importers.counted import counted
 from trtsmith.importers.declared.declared_fields import OF_PARSER
 
 A = onnx.AttributeProto
@@ -37,7 +38,7 @@ class NodeFunction:
         found = self.function.call(inputs, keywords, what)
         if isinstance(found, dict) or len(found) != len(node.output):
             raise UserFunctionError(
-                f"{self.function.name} returned {len(found)} output{'s' * (len(found) != 1)}",
+                f"{self.function.name} returned {counted(len(found), 'output')}",
                 f"{self.function.flag} {self.op_type}={self.function.name}, {what}",
                 f"{len(node.output)}, as the node has: an array, or a tuple of them",
                 "return every output of the node, in its order",

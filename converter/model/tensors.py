@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from trtsmith.importers.counted import counted
 from trtsmith.importers.dtypes import BITS
 from trtsmith.importers.problem import Problem
 
@@ -128,7 +129,9 @@ def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
         )
     count = len(getattr(tensor, field))
     if count != expected:
-        return problem(f"It has {count} values in {field}.", f"{expected} values, for {shape()}")
+        return problem(
+            f"It has {counted(count, 'value')} in {field}.", f"{counted(expected, 'value')}, for {shape()}"
+        )
     return None
 
 

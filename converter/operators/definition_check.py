@@ -18,6 +18,7 @@ from trtsmith.converter.operators.conformity import nonconforming
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.operators.watched_import import place, what_of
 from trtsmith.converter.rewrite.native_operators import native_operators
+from trtsmith.importers.counted import counted
 from trtsmith.importers.fields import check_fields
 from trtsmith.importers.lowering import parse_statements
 from trtsmith.importers.opdef import FRAGMENT_OPSET, TYPE_VARIABLES, Alias, Case, OpDef, Port
@@ -114,7 +115,7 @@ def _faults(op: OpDef) -> Iterator[DefinitionFault]:
 def _ports(op: OpDef) -> Iterator[DefinitionFault]:
     if not op.inputs or not op.outputs:
         yield (
-            f"it has {len(op.inputs)} inputs and {len(op.outputs)} outputs",
+            f"it has {counted(len(op.inputs), 'input')} and {counted(len(op.outputs), 'output')}",
             "one of each at least",
             "add a Port",
         )

@@ -24,6 +24,7 @@ from trtsmith.converter.plugin.contract import GpuCase
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError, creator_index
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.verify.tolerances import TOLERANCE
+from trtsmith.importers.counted import counted
 from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES
@@ -64,7 +65,7 @@ def case_of(
     """The kernel case of a model with one plugin node. UsageError if it has none, several, or lacks a tensor."""
     nodes = [node for node in model.proto.graph.node if node.op_type not in native_operators()]
     if len(nodes) != 1:
-        what = f"the model has {len(nodes)} plugin nodes"
+        what = f"the model has {counted(len(nodes), 'plugin node')}"
         fix = "cut the model down to the node, or let `trtsmith locate` do it"
         raise UsageError(what, where, "one plugin node, with Casts around it at most", fix)
     (node,) = nodes

@@ -37,6 +37,7 @@ from trtsmith.converter.rewrite.separate_outputs import LOST, UNWRITTEN, separat
 from trtsmith.converter.rewrite.separate_outputs import NAME as SEPARATE_OUTPUTS
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.converter.rewrite.types import IoType, legalise_types
+from trtsmith.importers.counted import counted
 
 _NOTHING: Mapping[str, np.ndarray] = {}
 
@@ -313,7 +314,7 @@ def run_from_precision(work: Rewriting) -> tuple[Rewriting, Model]:
 
 def _run(phases: Sequence[Phase], work: Rewriting) -> Rewriting:
     for phase in phases:
-        work.options.step(f"rewriting {len(work.graph.root.nodes):,} nodes: {phase.name}")
+        work.options.step(f"rewriting {counted(len(work.graph.root.nodes), 'node')}: {phase.name}")
         work = phase.run(work)
     return work
 

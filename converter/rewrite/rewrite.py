@@ -43,6 +43,7 @@ from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, wit
 from trtsmith.converter.rewrite.rules import RULES, contrib, stock
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
+from trtsmith.importers.counted import counted
 from trtsmith.importers.declared.stock import stock_op_types
 from trtsmith.importers.expansion import ExpansionError, expand_model, plugin_nodes
 from trtsmith.importers.registry import find_aliases, normalise_domain
@@ -135,8 +136,9 @@ class Rewritten:
         decided = sum(PROFILE in record.pass_name.split(", ") for record in self.rewrites)
         if not decided:
             return ()
-        nodes = "1 node" if decided == 1 else f"{decided} nodes"
-        return (f"sizes decide {nodes}: the graph holds for the shapes of the profile only",)
+        return (
+            f"sizes decide {counted(decided, 'node')}: the graph holds for the shapes of the profile only",
+        )
 
     def _own_sums(self) -> tuple[str, ...]:
         names = own_long_sums(self.model, self.target) if self.precision is None else ()
@@ -167,7 +169,7 @@ def rewrite(
     UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
     options = RewriteOptions(target, freeze, profile, passes, rules, steps_of(progress))
-    options.step(f"inferring the types of {len(model.proto.graph.node):,} nodes")
+    options.step(f"inferring the types of {counted(len(model.proto.graph.node), 'node')}")
     with collector_paused():
         given = model if profile is None else with_fixed_sizes(model, profile)
         sound = infer_sound(given)

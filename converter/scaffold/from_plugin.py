@@ -26,6 +26,7 @@ from trtsmith.converter.scaffold.plugin_rules import Rules, python_text, rules_w
 from trtsmith.converter.scaffold.port_types import variables_of
 from trtsmith.converter.scaffold.quoting import literal
 from trtsmith.converter.scaffold.reference_source import unwritten
+from trtsmith.importers.counted import counted
 from trtsmith.importers.opdef import PORT_TYPES, TYPE_VARIABLES, Attr, Field, Kind, Port, Value
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import by_name
@@ -130,7 +131,7 @@ def _asked(
     if not found["combinations"]:
         count = len(case.inputs)
         raise ValueError(
-            f"it takes no types and formats with {count} inputs; give as many as it has, of its types"
+            f"it takes no types and formats with {counted(count, 'input')}; give as many as it has, of its types"
         )
     if not found["complete"]:
         raise ValueError(f"it takes {len(found['combinations'])} combinations of types and formats, or more")

@@ -9,6 +9,7 @@ import numpy as np
 
 from trtsmith.converter.verify.noise import Excess, Noise, excess
 from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
+from trtsmith.importers.counted import counted
 from trtsmith.importers.opdef import Arrays
 
 _NEARLY = 1000
@@ -148,7 +149,9 @@ def _compare_whole(known: Comparison, expected: np.ndarray, actual: np.ndarray, 
     # -1 where they are equal: large integers may differ by what float64 does not hold
     measured = _with_figures(known, e, a, np.where(different, np.abs(a - e), -1.0))
     most = int(share * expected.size)
-    reason = f"{count} elements differ" + (f", allowed {most}" if most else "")
+    reason = ("1 element differs" if count == 1 else f"{count} elements differ") + (
+        f", allowed {most}" if most else ""
+    )
     return replace(measured, agrees=count <= most, reason=reason, used=count / most if most else None)
 
 
@@ -179,7 +182,7 @@ def _compare_floats(
     if limits is not None:
         allowed = limits[1] + limits[0] * np.abs(expected)
         outside = int(np.count_nonzero(difference > allowed))
-        reason = f"{outside} elements beyond rtol {limits[0]:g}, atol {limits[1]:g}"
+        reason = f"{counted(outside, 'element')} beyond rtol {limits[0]:g}, atol {limits[1]:g}"
         return replace(measured, agrees=outside == 0, reason=reason, used=_share(difference, allowed))
     reason = f"relative error {measured.relative:.1e}, allowed {ratio:.2g}"
     used = _share(np.array(measured.relative), np.array(ratio))

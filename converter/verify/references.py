@@ -22,6 +22,7 @@ from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction
 from trtsmith.converter.verify.given import of_the_models_types
+from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 
 FLAG = "--reference"
@@ -46,7 +47,7 @@ class References:
         found = self.whole.call(inputs, {}, "for the model")
         given = found if isinstance(found, dict) else dict(zip(names, found, strict=False))
         if not set(given) <= set(names) or len(given) != len(found) or not given:
-            words = ", ".join(map(repr, found)) if isinstance(found, dict) else f"{len(found)} outputs"
+            words = ", ".join(map(repr, found)) if isinstance(found, dict) else counted(len(found), "output")
             raise UserFunctionError(
                 f"{self.whole.name} returned {words}",
                 f"{FLAG} {self.whole.name}",

@@ -14,6 +14,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from trtsmith.importers.counted import counted
 from trtsmith.importers.declared.declared_creators import DeclaredCreator, DeclaredField
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import INT32, FieldValue
@@ -80,7 +81,7 @@ def attribute_notes(creator: DeclaredCreator, attributes: Sequence[A]) -> Iterat
         count = _length(given[name])
         if fields[name].length in (0, 1) and count > 1 and fields[name].type != "char":
             yield (
-                f"attribute {name!r} has {count} elements, and {creator} declares a length of "
+                f"attribute {name!r} has {counted(count, 'element')}, and {creator} declares a length of "
                 f"{fields[name].length}, which is often only a hint"
             )
     if creator.interface in ("IPluginV2", "IPluginV2Ext", "IPluginV2IOExt"):
@@ -140,8 +141,7 @@ def _value_faults(field: DeclaredField, attribute: A) -> Iterator[Refusal]:
     if passed != "char" and (
         (field.length > 1 and count != field.length) or (field.length == 1 and count == 0)
     ):
-        words = f"{count} element" + "s" * (count != 1)
-        yield Refusal(f"attribute {field.name!r} has {words}", expected, fix)
+        yield Refusal(f"attribute {field.name!r} has {counted(count, 'element')}", expected, fix)
 
 
 def _passed_type(attribute: A) -> str | None:

@@ -53,7 +53,7 @@ def test_good_fields() -> None:
         ("count", 3, "not an allowed value", "one of 1, 2, 4"),
         ("count", True, "not an integer", "int"),
         ("count", 1.0, "not an integer", "int"),
-        ("sizes", (1,), "1 elements", "2 ints"),
+        ("sizes", (1,), "1 element", "2 ints"),
         ("sizes", (1, -2), "too small", "at least -1"),
         ("sizes", (2**31, 0), "does not fit 32 bits", "2 ints"),
         ("sizes", (2**40 + 5, 0), "does not fit 32 bits", "2 ints"),

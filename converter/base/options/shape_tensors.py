@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
+from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 
 _FORM = "NAME=[1,1]:[2,3]:[8,8] (min:opt:max), or one value for all three"
@@ -80,9 +81,9 @@ def value_profile(
             )
             problems.append(Problem(what, where, expected, fix))
         elif len(values.opt) != _count(spec):
-            what = f"{len(values.opt)} values are given for input {name!r}"
+            what = f"{counted(len(values.opt), 'value')} given for input {name!r}"
             problems.append(
-                Problem(what, where, f"{_count(spec)} values", f"--values {suggest_values(spec)}")
+                Problem(what, where, counted(_count(spec), "value"), f"--values {suggest_values(spec)}")
             )
     profile = dict(given)
     for name in sorted(shape_tensors - given.keys()):

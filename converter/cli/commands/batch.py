@@ -30,6 +30,7 @@ from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.cli.reports.batch_lines import summary
 from trtsmith.converter.engine.builder.flavour import installed_flavours
 from trtsmith.flags import add_options
+from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 from trtsmith.options import Replacing
 
@@ -157,7 +158,7 @@ def _init(options: argparse.Namespace, console: Console) -> int:
             f"--init {options.init} -o zoo.toml",
         )
     done = write_zoo(options.init, options.output, overwrite=options.force)
-    said = [f"zoo:     {done.path} ({done.models} model{'s' * (done.models != 1)})"]
+    said = [f"zoo:     {done.path} ({counted(done.models, 'model')})"]
     if done.guessed:
         said.append(f"shapes:  guessed for {done.guessed}: look for TODO")
     if done.skipped:

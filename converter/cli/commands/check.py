@@ -22,6 +22,7 @@ from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.rewrite.engine.records import by_sentence, said_once
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.flags import add_model, add_options
+from trtsmith.importers.counted import counted
 
 DESCRIPTION = "Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU."
 
@@ -93,7 +94,7 @@ def _text(analysis: Analysis, *, every_node: bool) -> str:
     total = ", ".join(f"{number} {route}" for route, number in planned.routes().items())
     notes += [f"warning: {one.warning()}" for one in analysis.mended]
     count = len(planned.problems)
-    verdict = _outcome(analysis) if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
+    verdict = _outcome(analysis) if count == 0 else f"not convertible: {counted(count, 'problem')}"
     return "\n".join(
         [table([header, *rows]), *map(one_line, (*notes, *left)), f"{total or 'no nodes'}; {verdict}"]
     )

@@ -20,6 +20,7 @@ from trtsmith.converter.plugin.creators import list_creators
 from trtsmith.converter.plugin.host.abi import DTYPES
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc, Value
 from trtsmith.flags import add_options
+from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import operators
 from trtsmith.options import Operators
@@ -95,7 +96,7 @@ def _migrate(options: argparse.Namespace, console: Console) -> int:
     for one in made:
         draft = one.draft
         counts = (("input", draft.inputs), ("output", draft.outputs), ("field", draft.fields))
-        parts = (f"{len(items)} {what}{'s' * (len(items) != 1)}" for what, items in counts)
+        parts = (counted(len(items), what) for what, items in counts)
         console.say(f"{one.plugin}: {draft.names.name}, {', '.join(parts)}")
         for text in unwritten(one):
             console.say(f"  to be written: {text}")

@@ -14,6 +14,7 @@ from trtsmith.converter.convert.plan import needed_libraries
 from trtsmith.converter.convert.rewriting import ONNXRUNTIME_FORM, rewrite_model
 from trtsmith.converter.engine.bundle.provider_session import session_lines
 from trtsmith.flags import add_model, add_options
+from trtsmith.importers.counted import counted
 from trtsmith.rewrite_function import GRAPH, form_of, rewriting_of
 
 DESCRIPTION = "Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs."
@@ -48,8 +49,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.say(line)
     for problem in grouped(analysis.plan.problems):
         console.say(f"warning: {problem.where}: {problem.what}; TensorRT will refuse the graph")
-    count = len(rewritten.rewrites)
-    console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")
+    console.result(f"{options.output}: {counted(len(rewritten.rewrites), 'node')} rewritten")
     if form == ONNXRUNTIME_FORM:
         console.result(session_lines(options.output, needed_libraries(analysis.plan), asked.shapes))
     return EXIT_OK

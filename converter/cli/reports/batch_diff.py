@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from trtsmith.converter.batch.results.diff import BETTER, DIFFERENT, WORSE, Change, ResultsDiff, TaskDiff
 from trtsmith.converter.batch.results.document import BatchResults
 from trtsmith.converter.cli.console import table
+from trtsmith.importers.counted import counted
 
 _MOST_ITEMS = 5
 """Of a change; --json and --html have all."""
@@ -25,12 +26,16 @@ def render(diff: ResultsDiff) -> str:
         tasks = diff.of(mark)
         if tasks:
             parts.append(
-                _block(f"{mark}: {_tasks(len(tasks))}", [row for task in tasks for row in _rows(task)])
+                _block(
+                    f"{mark}: {counted(len(tasks), 'task')}", [row for task in tasks for row in _rows(task)]
+                )
             )
     for name, statuses in (("new", diff.added), ("gone", diff.gone)):
         if statuses:
             parts.append(
-                _block(f"{name}: {_tasks(len(statuses))}", [(_short(t), s) for t, s in statuses.items()])
+                _block(
+                    f"{name}: {counted(len(statuses), 'task')}", [(_short(t), s) for t, s in statuses.items()]
+                )
             )
     parts.append(_summary(diff))
     return "\n\n".join(parts)
@@ -51,7 +56,7 @@ def _rows(task: TaskDiff) -> list[tuple[str, ...]]:
 
 def _side(label: str, results: BatchResults) -> tuple[str, ...]:
     ended = f"{len(results.tasks)} of " if len(results.tasks) < results.planned else ""
-    return label, results.origin, f"{ended}{_tasks(results.planned)}", results.written
+    return label, results.origin, f"{ended}{counted(results.planned, 'task')}", results.written
 
 
 def _cells(change: Change) -> tuple[str, str]:
@@ -67,10 +72,6 @@ def _cells(change: Change) -> tuple[str, str]:
 def _summary(diff: ResultsDiff) -> str:
     counts: Mapping[str, int] = diff.to_json()["summary"]
     return ", ".join(f"{count} {name}" for name, count in counts.items())
-
-
-def _tasks(count: int) -> str:
-    return f"{count} task{'s' * (count != 1)}"
 
 
 def _short(text: str) -> str:

@@ -10,6 +10,7 @@ from trtsmith.converter.batch.driver import BatchResult
 from trtsmith.converter.batch.results.document import RUN
 from trtsmith.converter.batch.task import TaskRecord, TaskStatus
 from trtsmith.converter.cli.console import one_line
+from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 
 _MOST_PROBLEMS = 3
@@ -48,6 +49,6 @@ def summary(result: BatchResult) -> str:
     parts = [
         f"{sources[name]} {text}" for name, text in ((RUN, "done now"), *SOURCES.items()) if sources.get(name)
     ]
-    said = f"{count} task{'s' * (count != 1)} in {seconds_text(result.seconds)}: {totals(Counter(result.statuses.values()))}"
+    said = f"{counted(count, 'task')} in {seconds_text(result.seconds)}: {totals(Counter(result.statuses.values()))}"
     said += f" ({', '.join(parts)})" if parts else ""
     return f"{said}\nresults: {one_line(str(result.folder / 'index.html'))}"

@@ -6,6 +6,7 @@ from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.cli.reports.comparison import render_comparisons
 from trtsmith.converter.locate.found import FUSION, Located, NodeReport, SharedTensor, TensorReport
 from trtsmith.converter.verify.allowance import WORDS
+from trtsmith.importers.counted import counted
 
 SKIPPED_SHOWN = 5
 SHARING_SHOWN = 6
@@ -14,7 +15,7 @@ SHARING_SHOWN = 6
 def render(found: Located) -> str:
     """The verdict, the node with its tensors, its saved file, the next step, and what could not be compared."""
     lines = [f"verdict: {found.sentence}"]
-    compared = "the original" if found.emulated else f"onnxruntime: {len(found.values)} values"
+    compared = "the original" if found.emulated else f"onnxruntime: {counted(len(found.values), 'value')}"
     lines.append(f"  {found.against} against {compared} (inputs: {one_line(found.inputs)})")
     if found.is_range:
         first, last = found.nodes[0], found.nodes[-1]
@@ -42,7 +43,7 @@ def render(found: Located) -> str:
         lines.append(f"saved: {one_line(found.folder)} (README.txt there says how to see it again)")
     lines += [f"what to do: {one_line(sentence)}" for sentence in found.advice]
     if found.skipped:
-        lines.append(f"not compared: {len(found.skipped)} values")
+        lines.append(f"not compared: {counted(len(found.skipped), 'value')}")
         lines += [f"  {one_line(name)}: {one_line(reason)}" for name, reason in found.skipped[:SKIPPED_SHOWN]]
         if len(found.skipped) > SKIPPED_SHOWN:
             lines.append("  ... all in --json")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from trtsmith.importers.counted import counted
+
 
 def render_creators(described: dict[str, Any]) -> str:
     """One line for each creator: namespace::name, version, interface, number of fields."""
-    lines = [f"{described['path']}: {len(described['creators'])} creators through {described['how']}"]
+    lines = [
+        f"{described['path']}: {counted(len(described['creators']), 'creator')} through {described['how']}"
+    ]
     for creator in described["creators"]:
-        lines.append(f"  {_title(creator)}  {creator['kind']}  {len(creator['fields'])} fields")
+        lines.append(f"  {_title(creator)}  {creator['kind']}  {counted(len(creator['fields']), 'field')}")
     return "\n".join(lines)
 
 
 def render_inspection(described: dict[str, Any]) -> str:
-    lines = [f"{described['path']}: {len(described['creators'])} creators through {described['how']}"]
+    lines = [
+        f"{described['path']}: {counted(len(described['creators']), 'creator')} through {described['how']}"
+    ]
     for creator in described["creators"]:
         lines.append(f"\n{_title(creator)}\n  kind: {creator['kind']}")
         lines += [

@@ -22,6 +22,7 @@ from trtsmith.converter.convert.pytorch.exported_program import Program, compute
 from trtsmith.converter.convert.pytorch.program_edges import ProgramEdges, edges_of, kept_outputs
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
 from trtsmith.importers import torch_ops
+from trtsmith.importers.counted import counted
 
 Translations = Mapping[Any, Callable[..., Any]]
 
@@ -144,7 +145,7 @@ def _expected(program: Program, edges: ProgramEdges) -> tuple[dict[str, np.ndarr
         ]
     kept = kept_outputs(program.exported)
     if kept and kept[-1] >= len(leaves):
-        why = f"{len(leaves)} values came out, and the program gives {kept[-1] + 1}"
+        why = f"{counted(len(leaves), 'value')} came out, and the program gives {kept[-1] + 1}"
         return None, [f"PyTorch's outputs are not compared with: {why}"]
     return {name: array_of(leaves[place]) for name, place in zip(edges.outputs, kept, strict=True)}, []
 

@@ -15,6 +15,7 @@ from trtsmith.converter.base.arrays import load_arrays
 from trtsmith.converter.base.process.plain_data import PlainData
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
+from trtsmith.importers.counted import counted
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     os.environ["HF_HUB_OFFLINE"] = "1"  # PyTorch's part of it knows the Hugging Face Hub
     from modelopt.onnx.quantization import quantize  # it brings PyTorch: only here, and only when asked
 
-    events.phase(f"calibrating on {len(request.samples)} sets of inputs")
+    events.phase(f"calibrating on {counted(len(request.samples), 'sample')}")
     settings: dict[str, Any] = {
         "quantize_mode": request.mode,
         "calibration_eps": ["cpu"],

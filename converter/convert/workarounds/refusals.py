@@ -14,6 +14,7 @@ from trtsmith.converter.base.option_values import check_values, is_seconds
 from trtsmith.converter.base.options.kinds import Flag
 from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.counted import counted
 
 REDUCE_S = 90.0
 """Seconds for finding the nodes, where the user says nothing: of 3,000 nodes it takes 2 to 20 on two cores."""
@@ -88,7 +89,7 @@ class Mended:
     def warning(self) -> str:
         """The warning for the user."""
         first, *others = (f"{name!r} ({op_type})" for name, op_type in self.nodes)
-        more = f" and {len(others)} other{'s' * (len(others) > 1)}" if others else ""
+        more = f" and {counted(len(others), 'other')}" if others else ""
         return f"TensorRT refused the graph because of node {first}{more}; mended by {self.mitigation}: {self.does}"
 
 

@@ -129,7 +129,11 @@ def difference(
     values = flat.reshape(expected.shape)
     if "differing" in entry:
         count, most = int(np.count_nonzero(values != expected)), int(entry["differing"] * expected.size)
-        return f"{count} elements differ, allowed {most}" if count > most else ""
+        return (
+            f"{'1 element differs' if count == 1 else f'{count} elements differ'}, allowed {most}"
+            if count > most
+            else ""
+        )
     values, finite = values.astype(np.float64), np.isfinite(expected)
     same = np.array_equal(values[~finite], expected[~finite].astype(np.float64), equal_nan=True)
     if not same or not np.isfinite(values[finite]).all():

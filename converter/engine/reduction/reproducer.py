@@ -18,6 +18,7 @@ from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.reduction.reduce import Reduced
 from trtsmith.converter.graph.infer import value_types
 from trtsmith.converter.model.save import save_marked
+from trtsmith.importers.counted import counted
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import op_name
@@ -62,12 +63,12 @@ def explained(error: BuildRefused, reduced: Reduced, saved: Path | None, mending
     fail = "fails" if count == 1 else "fail"
     what = (
         f"{own.what if count and not isinstance(reduced.error, ChildDied) else first.what}\n"
-        f"  {count} of its {reduced.total} nodes {fail} with the same error without the others{fewer}:\n"
+        f"  {count} of its {counted(reduced.total, 'node')} {fail} with the same error without the others{fewer}:\n"
         + "\n".join(f"    {line}" for line in shown)
     )
     entry = reduced.subject.table.entries[min(reduced.nodes)]
     name = _name(entry.node)
-    rest = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
+    rest = f" and {counted(count - 1, 'other')}" if count > 1 else ""
     fix = "; ".join(filter(None, (mending, first.fix, _command(reduced, saved))))
     problem = Problem(what, f"{_file(first)}node {name!r} ({op_name(entry.node)}){rest}", first.expected, fix)
     left = [other for other in others if other.what != first.what and "node" in other.where]

@@ -18,6 +18,7 @@ from trtsmith.converter.engine.child.pool import Outcome, Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, closed, cut
 from trtsmith.converter.engine.reduction.minimise import SMALL, Nodes, size
+from trtsmith.importers.counted import counted
 
 TRIAL_WORKER = "trtsmith.converter.engine.reduction.trial_worker"
 
@@ -163,7 +164,9 @@ class Trials:
         if self.smallest is None or size(found.nodes) < size(self.smallest.nodes):
             self.smallest, self.error, self._last = found, error, time.monotonic()
             total, took = len(self.subject.table.entries), self._last - self._started
-            self.say(f"{size(found.nodes)} of {total} nodes fail ({self.done} builds, {took:.0f} s)")
+            self.say(
+                f"{size(found.nodes)} of {counted(total, 'node')} fail ({self.done} builds, {took:.0f} s)"
+            )
 
     def _request(self, part: Cut, number: int) -> str:
         """Written as a file of its own, which refers to the weights in the model's."""

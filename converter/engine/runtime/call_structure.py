@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trtsmith.converter.engine.bundle.manifest import items, mapping, text
+from trtsmith.importers.counted import counted
 
 CallStructure = Mapping[str, Any]
 
@@ -93,7 +94,7 @@ def taken(structure: CallStructure, value: Any, where: str) -> Iterator[tuple[st
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise ValueError(f"{where} is a {type(value).__name__}, not a sequence of {len(parts)}")
     if len(value) != len(parts):
-        raise ValueError(f"{where} has {len(value)} elements, not {len(parts)}")
+        raise ValueError(f"{where} has {counted(len(value), 'element')}, not {len(parts)}")
     for index, (part, item) in enumerate(zip(parts.values(), value, strict=True)):
         yield from taken(part, item, f"{where}[{index}]")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import onnx
 
+from trtsmith.importers.counted import counted
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -164,13 +165,11 @@ def _check_values(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
             what = f"The attribute {attribute.name!r} is not text in UTF-8."
             yield Problem(what, where, "text in UTF-8, as ONNX keeps strings", _FIX)
         if attribute.name == "num_outputs" and not attribute.ref_attr_name and attribute.i < len(node.output):
-            what = (
-                f"The attribute 'num_outputs' is {attribute.i}, and the node has {len(node.output)} outputs."
-            )
+            what = f"The attribute 'num_outputs' is {attribute.i}, and the node has {counted(len(node.output), 'output')}."
             yield Problem(what, where, f"'num_outputs' as {len(node.output)}", _FIX)
         scanned, given = attribute.name == "num_scan_inputs" and not attribute.ref_attr_name, len(node.input)
         if scanned and not 0 < attribute.i <= given:
-            what = f"The attribute 'num_scan_inputs' is {attribute.i}, and the node has {given} inputs."
+            what = f"The attribute 'num_scan_inputs' is {attribute.i}, and the node has {counted(given, 'input')}."
             yield Problem(what, where, f"'num_scan_inputs' from 1 to {given}", _FIX)
 
 

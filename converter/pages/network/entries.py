@@ -14,6 +14,7 @@ from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.graph.outer_values import read_by
 from trtsmith.converter.graph.walk import all_graphs, graph_attributes, subgraphs
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.counted import counted
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.registry import op_name
 
@@ -136,7 +137,7 @@ def _held(node: onnx.NodeProto) -> Iterator[str]:
         kinds = ", ".join(f"{count} {op}" for op, count in counts.most_common(6))
         more = ", ..." if len(counts) > 6 else ""
         total = sum(counts.values())
-        yield f"{name}: {total} node{'s' * (total != 1)}" + (f" ({kinds}{more})" if kinds else "")
+        yield f"{name}: {counted(total, 'node')}" + (f" ({kinds}{more})" if kinds else "")
 
 
 def _attributes(node: onnx.NodeProto) -> Iterator[str]:

@@ -21,6 +21,7 @@ from trtsmith.converter.plugin.host.host_library import PluginRefusedError
 from trtsmith.converter.plugin.host.plugin_values import field_values
 from trtsmith.converter.verify.compare import compare as compare_outputs
 from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.importers.counted import counted
 
 DIRECT = "kernel against its reference"
 RESTORED = "kernel after a serialisation round trip"
@@ -243,7 +244,7 @@ def compare(found: list[np.ndarray], case: GpuCase) -> str:
     changes of their elements is not measured.
     """
     if len(found) != len(case.expected):
-        raise CheckFailedError(f"the kernel has {len(found)} outputs", f"{len(case.expected)}")
+        raise CheckFailedError(f"the kernel has {counted(len(found), 'output')}", f"{len(case.expected)}")
     names = [f"output {i}" for i in range(len(found))]
     wanted, got = (
         {name: array.astype(np.float64) for name, array in zip(names, arrays, strict=True)}

@@ -10,6 +10,7 @@ from typing import Any
 
 from trtsmith.converter.rewrite.precision.keep import Kept
 from trtsmith.converter.rewrite.precision.sums import LONGEST
+from trtsmith.importers.counted import counted
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class SumsReport:
         """For the user: how many nodes stay in float32, why, and the flag to change that; "" without long sums."""
         if not self.long and not self.kept:
             return ""
-        nodes = f"{self.long} node{'s' * (self.long != 1)} of more than {LONGEST} products"
+        nodes = f"{counted(self.long, 'node')} of more than {LONGEST} products"
         if self.accumulate != "auto":
             other = {
                 "fp16": "fp32 keeps them in float32",
@@ -61,7 +62,10 @@ class SumsReport:
         off = f"output {self.error.output!r} off by {self.error.error:.2g}, allowed {self.error.allowed:.2g}"
         if not self.kept:
             return f"0 of {nodes} kept in float32: summed in float16, {off}; --accumulate fp32 keeps them"
-        return f"{self.kept} nodes kept in float32: with all sums in float16, {off}; --accumulate fp16 keeps none for that"
+        kept = counted(self.kept, "node")
+        return (
+            f"{kept} kept in float32: with all sums in float16, {off}; --accumulate fp16 keeps none for that"
+        )
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,9 @@ class PrecisionReport:
 
     def summary(self) -> str:
         """One line: "412 nodes in float16, 31 kept in float32 (20 a norm..., ...), 40 beside them; 57 Casts"."""
+        reduced = counted(self.reduced, "node")
         if self.own:
-            return f"{self.reduced} nodes in {self.precision}, by the model's own QuantizeLinear and DequantizeLinear"
+            return f"{reduced} in {self.precision}, by the model's own QuantizeLinear and DequantizeLinear"
         if self.share is not None:
             return f"the network stays in float32: {self.share:.1%} of its products are not of whole numbers"
         counts = Counter(short_reason(kept.reason) for kept in self.kept)
@@ -113,7 +118,7 @@ class PrecisionReport:
         kept = f", {len(self.kept)} kept in float32" + (f" ({why})" if why else "") if self.kept else ""
         beside = f", {self.beside} between them in float32" if self.beside else ""
         folded = f", {len(self.folded)} folded into convolutions" if self.folded else ""
-        return f"{self.reduced} nodes in {self.precision}{kept}{beside}{folded}, {self.casts} Casts inserted"
+        return f"{reduced} in {self.precision}{kept}{beside}{folded}, {counted(self.casts, 'Cast')} inserted"
 
     def range_line(self) -> str:
         """For the user: that float16's range was not tried, and why; "" where it was."""

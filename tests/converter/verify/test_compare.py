@@ -53,7 +53,7 @@ def test_integers_and_booleans_must_be_equal() -> None:
     assert one(np.arange(3), np.arange(3)) == (True, "equal")
     (result,) = compare({"y": np.arange(4).reshape(2, 2)}, {"y": np.array([[0, 1], [9, 9]])})
     assert (result.agrees, result.reason, result.worst) == (False, "2 elements differ", (1, 0))
-    assert one(np.array([True]), np.array([False])) == (False, "1 elements differ")
+    assert one(np.array([True]), np.array([False])) == (False, "1 element differs")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Repla
 from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.builder import TO_END
+from trtsmith.importers.counted import counted
 from trtsmith.importers.registry import standing_for
 
 PLUGIN = standing_for("Compress")
@@ -72,6 +73,6 @@ def compress_rule(node: NodeView) -> Replacement | Refusal | None:
     chosen_first = positions(w, w.slice(w.x[1], [0], [TO_END], [0]), count)
     return Replacement(
         w.finish(w.Gather(data, chosen_first, axis=axis)),
-        f"a Gather of {count} elements, as the model declares",
-        numerics=f"the model declares that {count} elements pass: more are cut off, for fewer the first is repeated",
+        f"a Gather of {counted(count, 'element')}, as the model declares",
+        numerics=f"the model lets {counted(count, 'element')} pass: more are cut off, for fewer the first is repeated",
     )

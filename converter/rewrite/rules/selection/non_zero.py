@@ -11,6 +11,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Repla
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.selection.compress import positions
+from trtsmith.importers.counted import counted
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import standing_for
 
@@ -62,5 +63,5 @@ def non_zero_rule(node: NodeView) -> Replacement | None:
     return Replacement(
         w.finish(w.Concat(*rows, axis=0)),
         f"the {count} positions that the model declares",
-        numerics=f"the model declares {count} elements that are not zero: more are cut off, for fewer zeros are given",
+        numerics=f"the model declares {counted(count, 'element')} other than zero: more are cut off, fewer get zeros",
     )

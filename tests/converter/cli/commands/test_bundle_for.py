@@ -156,7 +156,7 @@ NAN = float("nan")
     ("entry", "expected", "found", "said"),
     [
         ({"differing": 0.0}, np.array([1, 2]), ([2], [1, 2]), ""),
-        ({"differing": 0.0}, np.array([1, 2]), ([2], [1, 3]), "1 elements differ, allowed 0"),
+        ({"differing": 0.0}, np.array([1, 2]), ([2], [1, 3]), "1 element differs, allowed 0"),
         ({"differing": 0.5}, np.array([1, 2]), ([2], [1, 3]), ""),
         ({"differing": 0.0}, np.array([1, 2]), ([1, 2], [1, 2]), "shape [1, 2], expected [2]"),
         ({"differing": 0.0}, np.array([1]), None, "no such output"),

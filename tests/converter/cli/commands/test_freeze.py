@@ -162,7 +162,7 @@ def test_every_command_refuses_bad_values(command: str, cli: Cli) -> None:
         ("s=[1.5,1]", "has values that are not whole numbers"),
         ("s=[2,2]:[1,1]:[8,8]", "contradict"),
         ("s=[1]:[1,1]:[8,8]", "contradict"),
-        ("s=[1]", "1 values are given for input 's'"),
+        ("s=[1]", "1 value given for input 's'"),
         ("s=[4,6] s=[4,6]", "given twice"),
         ("t=[4,6]", "no input 't'"),
         ("x=[4,6]", "input 'x' is float32"),

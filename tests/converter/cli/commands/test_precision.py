@@ -230,7 +230,7 @@ def test_a_model_s_own_q_and_dq_are_told_and_held_to_onnxruntime_exactly(tmp_pat
     arguments = ["--precision", "int8", "--flavour", "tensorrt_rtx", "--target", "sm86"]
     ran = cli("convert -q", path, "-o", tmp_path / "q.plan", *arguments)
     assert ran.code == 0, ran.err
-    assert "precision: 1 nodes in int8, by the model's own QuantizeLinear and DequantizeLinear" in ran.out
+    assert "precision: 1 node in int8, by the model's own QuantizeLinear and DequantizeLinear" in ran.out
     manifest = json.loads((tmp_path / "q.manifest.json").read_text())
     assert manifest["precision"] == "fp32" and manifest["precision_report"]["own"]
     verdict = manifest["verdict"]

@@ -183,7 +183,7 @@ def test_arguments_and_results_nest_as_the_modules() -> None:
     [
         ((), {}, "the argument 'a' is missing"),
         ((1, 2, 3), {}, "3 positional arguments are given, and there are 2"),
-        ((torch.ones(1, 3), [torch.ones(1, 3)]), {}, "pair has 1 elements, not 2"),
+        ((torch.ones(1, 3), [torch.ones(1, 3)]), {}, "pair has 1 element, not 2"),
         ((torch.ones(1, 3), torch.ones(1, 3)), {}, "pair is a Tensor, not a sequence"),
         ((torch.ones(1, 3), [torch.ones(1, 3), 3]), {}, "pair[1] is 3, and the engine was built with None"),
         ((torch.ones(1, 3), [torch.ones(1, 3), None]), {"flag": False}, "flag is False"),
