@@ -148,9 +148,9 @@ def open_external_file(location: str, folder: Path, where: str) -> MappedFile:
     ) as error:  # RuntimeError: a loop of symlinks, before Python 3.13
         raise refuse(f"The external data file {shown} cannot be found: {error}.", move) from None
     if not inside:
-        raise refuse(
-            f"The external data file {shown} is a link to {resolved}, outside the model's folder.", move
-        )
+        link = folder / location
+        what = f"The external data file {shown} is a link to {resolved}, outside the model's folder."
+        raise refuse(what, _own_file("cp -L", link) if link.is_symlink() and link.is_file() else move)
     try:
         file = MappedFile(resolved)
     except ValueError:
@@ -160,13 +160,18 @@ def open_external_file(location: str, folder: Path, where: str) -> MappedFile:
             f"The external data file {shown} cannot be read: {error.strerror}.", "make it readable"
         ) from None
     if file.stat.st_nlink > 1:
-        copy, name = shlex.quote(f"{resolved}.copy"), shlex.quote(str(resolved))
         raise refuse(
             f"The external data file {shown} has {file.stat.st_nlink} names: it is a hard link, and another may lie outside "
             "the model's folder.",
-            f"make it a file of its own: cp {name} {copy} && mv {copy} {name}",
+            _own_file("cp", resolved),
         )
     return file
+
+
+def _own_file(copy: str, path: Path) -> str:
+    """The fix that puts a file of its own in the place of a link. copy: the command that copies what it names."""
+    name, other = shlex.quote(str(path)), shlex.quote(f"{path}.copy")
+    return f"make it a file of its own: {copy} {name} {other} && mv {other} {name}"
 
 
 def _is_folder(path: Path) -> bool:

@@ -525,6 +525,20 @@ def test_it_reads_no_files_but_its_own_where_one_has_another_name(tmp_path: Path
     assert load_model(folder / "a.onnx") and (tmp_path / "secret").stat().st_nlink == 1
 
 
+def test_a_link_to_elsewhere_is_copied_by_the_command_that_is_advised(tmp_path: Path) -> None:
+    """As download caches keep weights: the model's folder has links alone."""
+    (tmp_path / "blob").write_bytes(weight(np.float32).tobytes())
+    folder = tmp_path / "a model"
+    folder.mkdir()
+    (folder / "w.bin").symlink_to("../blob")
+    (folder / "a.onnx").write_bytes(with_initializer(external_tensor(location="w.bin")).SerializeToString())
+    refuse(folder / "a.onnx", ConversionError, "outside the model's folder", "cp -L '")
+    with pytest.raises(ConversionError) as caught:
+        load_model(folder / "a.onnx")
+    subprocess.run(caught.value.problems[0].fix.partition(": ")[2], shell=True, check=True)
+    assert load_model(folder / "a.onnx") and (tmp_path / "blob").is_file()
+
+
 def test_the_checksum_of_external_data_is_held(tmp_path: Path) -> None:
     data = weight(np.float32).tobytes()
     (tmp_path / "w.bin").write_bytes(data)
