@@ -218,9 +218,12 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
         fix = f"write one of your own, from `{new_command(node, model)}`, or load a library that has it with --plugins"
     else:
         fix = f"export the model without it, or write one of your own, from `{new_command(node, model)}`"
+    named = (
+        f"node {node.name!r}" if node.name else f"the node of output {next(filter(None, node.output), '')!r}"
+    )
     return Problem(
         f"no importer for operator {kind}",
-        f"node {node.name!r} ({kind})",
+        f"{named} ({kind})",
         "an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists",
         fix,
     )

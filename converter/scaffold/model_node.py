@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,12 +46,14 @@ def find_node(proto: onnx.ModelProto, wanted: str, path: Path) -> onnx.NodeProto
     )
     where = f"{path}, --node {wanted}"
     unknown = [n for n in nodes if _nobody_knows(n)]
-    listed = ", ".join(f"{n.name or n.output[0]} ({n.op_type})" for n in unknown[:8]) or "none in this model"
+    names = [n.name or next(filter(None, n.output), "") for n in unknown[:8]]
+    listed = ", ".join(f"{name} ({n.op_type})" for name, n in zip(names, unknown, strict=False))
+    listed = listed or "none in this model"
     if len(found) != 1:
         what = "there is no such node" if not found else f"{len(found)} nodes have this name"
-        raise UsageError(
-            what, where, f"an unknown node: {listed}", "--node with its name, or one of its outputs"
-        )
+        chosen = [name for name, n in zip(names, unknown, strict=False) if n in found] or names
+        fix = f"--node {shlex.quote(chosen[0])}" if chosen else "name a model with a node that nothing knows"
+        raise UsageError(what, where, f"an unknown node: {listed}", fix)
     if not _nobody_knows(found[0]):
         raise UsageError(
             f"trtsmith knows {found[0].op_type}: it needs no operator of your own",

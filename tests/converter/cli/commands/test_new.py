@@ -10,6 +10,7 @@ import pytest
 
 from tests.converter.cli.commands.running import Cli, Ran, refused, shell, snapshot
 
+from tests.converter.models import written
 MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
 g (float[N, 6] x, float[6] w) => (float[N, 3] z) {
   h = Relu (x)
@@ -246,3 +247,14 @@ def test_a_file_that_needs_what_lies_beside_it(here: Path, cli: Cli) -> None:
     finally:
         sys.path.remove(str(here))
     refused(ran, 2, "imports helpers from the same folder", "line 2")
+
+
+def test_a_node_without_a_name_is_called_by_its_output(here: Path, cli: Cli) -> None:
+    """In the message on it, and in the command that writes its package."""
+    written(here / "two.onnx", "(float[1,8] x) => (float[1,8] y) { a = acme.Gate (x) y = acme.Gate (a) }")
+    ran = cli("check two.onnx")
+    assert "where:    the node of output 'a' (acme::Gate)" in ran.err and "--node a`" in ran.err
+    refused(
+        cli("op new Gate --from-model two.onnx --node Gate"), 2, "a (Gate), y (Gate)", "fix:      --node a\n"
+    )
+    assert cli("op new Gate --from-model two.onnx --node a").code == 0
