@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trtsmith.converter.scaffold.names import Names
+from trtsmith.converter.scaffold.names import Names, is_operator_name, is_own_domain
 from trtsmith.converter.scaffold.shape_rules import Axis, Sizes
-from trtsmith.importers.opdef import Attr, Field, OpDef, Port, Value
+from trtsmith.importers.opdef import TYPE_VARIABLES, Attr, Field, OpDef, Port, Value
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,23 @@ class Draft:
     has_kernel: bool = False
     workspace: bool = False
 
+    @property
+    def domain(self) -> str:
+        """The domain of its nodes, if a package may have it; else that of its names."""
+        return self.alias[0] if is_own_domain(self.alias[0]) else self.names.domain
+
+    def torch_command(self) -> str:
+        """The command that writes the package of a PyTorch function, with an example of each parameter."""
+        name = self.alias[1] if is_operator_name(self.alias[1]) else self.names.name
+        words = ["trtsmith", "op", "new", name, "--domain", self.domain, "--from-torch", "FILE.py:FUNCTION"]
+        first = next(iter(self.cases.values()))
+        examples = {port.name: _shape_example(port.type, first[port.name]) for port in self.inputs}
+        for field, value in self.values.items():
+            examples[field] = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for parameter, example in examples.items():
+            words += ["--example", f"{parameter}={example}"]
+        return shlex.join(words)
+
     def operator(self) -> OpDef:
         """What it declares, without rules and functions."""
         return OpDef(
@@ -75,3 +93,10 @@ class Draft:
             cases=(),
             version=self.version,
         )
+
+
+def _shape_example(variable: str, shape: Sequence[int]) -> str:
+    """A shape as --example takes it; with its type where it would be a number, or is not of float32."""
+    dtype = TYPE_VARIABLES[variable][0]
+    sizes = "x".join(map(str, shape)) or "1"
+    return sizes if "x" in sizes and dtype == "float32" else f"{sizes}:{dtype}"

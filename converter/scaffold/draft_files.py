@@ -85,11 +85,13 @@ def _readme_values(draft: Draft) -> dict[str, str]:
     state = (
         "It is not finished: "
         + " and ".join(f"`{name}`" for name in draft.unwritten)
-        + f" in `{draft.names.snake}/definition.py` must be written. Until then the tests fail, and say so."
+        + f" in `{draft.names.snake}/definition.py` must be written. Until then the tests fail, and say so. "
+        + f"If you have the computation in PyTorch, {code_span(draft.torch_command())} writes them."
         if draft.unwritten
         else "It works as it is: TensorRT computes the operator's expansion, which is made of standard operators."
     )
-    return {"state": state, "alias": code_span("::".join(part for part in draft.alias if part))}
+    alias = code_span("::".join(part for part in draft.alias if part))
+    return {"state": state, "alias": alias, "domain": draft.domain}
 
 
 def _shape(draft: Draft) -> str:

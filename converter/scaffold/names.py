@@ -57,6 +57,16 @@ class Names:
         }
 
 
+def is_operator_name(name: str) -> bool:
+    """Whether an operator of a package may be called so."""
+    return not _of_name(Names(name, ""))
+
+
+def is_own_domain(domain: str) -> bool:
+    """Whether a package may have operators of the domain."""
+    return not _of_domain(domain)
+
+
 def check_names(name: str, domain: str) -> Names:
     """Checks names. Raises UsageError with all clashes and names that a language rejects."""
     names = Names(name, domain)

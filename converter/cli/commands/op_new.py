@@ -81,6 +81,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
             f"to be written: {listed}, in {folder / names.snake / 'definition.py'}. The model does not say what the "
             "operator computes; the tests fail until then."
         )
+        console.say(
+            f"or, if you have it in PyTorch: {draft.torch_command()} -o {shlex.quote(str(folder))}_torch"
+        )
     elif draft is not None and not draft.triton:
         console.say(
             "it has no kernel yet: TensorRT computes the operator's expansion, made of standard operators. README.md "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import onnx
 import pytest
 
 from tests.converter.cli.commands.running import Cli, Ran, refused, shell, snapshot
-
 from tests.converter.models import written
+
 MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
 g (float[N, 6] x, float[6] w) => (float[N, 3] z) {
   h = Relu (x)
@@ -52,6 +53,12 @@ def broken(x: torch.Tensor):
 def number(x: torch.Tensor):
     return 3
 '''
+
+
+HALF = """def gated_half(input, input_2, alpha=0.25, groups=2):
+    scaled = (input.clamp(min=0) + alpha * input.clamp(max=0)) * input_2
+    return scaled.reshape(scaled.shape[0], -1, 2).sum(2)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +148,13 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
     assert "NotImplementedError: write _reference in gated_half/definition.py" in tests.out
     assert "write _expand in gated_half/definition.py" in tests.out
     refused(cli("check model.onnx --ops package"), 2, "NotImplementedError: write _")
+    (here / "half.py").write_text(HALF)
+    told = re.search("or, if you have it in PyTorch: trtsmith (.*)", ran.err)
+    assert told is not None and "--example input=3x6 --example input_2=6:float32" in told[1]
+    assert "op new GatedHalf --domain acme --from-torch" in (here / "package" / "README.md").read_text()
+    assert "op new GatedHalfKernel --domain acme" in (here / "package" / "README.md").read_text()
+    assert cli(told[1].replace("FILE.py:FUNCTION", "half.py:gated_half")).code == 0
+    assert cli("check model.onnx --ops package_torch").code == 0
 
 
 def test_from_the_second_unknown_node_of_a_model(here: Path, cli: Cli) -> None:
