@@ -14,6 +14,7 @@ import onnx
 from trtsmith.converter.base.arrays import ArraySource, load_array, load_arrays, named_source
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.kinds import ARRAYS, FREEZE, Flag, Freeze
+from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
@@ -21,6 +22,7 @@ from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.converter.verify.given import load_inputs
 from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.problem import Problem
 
@@ -63,6 +65,8 @@ def rewrite_frozen(
     values = parse_freeze(freeze, model.proto)
     if inputs is None:
         return rewrite(model, target, freeze=values, profile=profile, progress=progress), values
+    if isinstance(inputs, Path) and inputs.suffix == ".npy":
+        load_inputs(inputs, graph_inputs(model.proto))  # says how it becomes an .npz file
     examples = load_arrays(inputs, "--inputs")
     whole = _without_functions(model)
     values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)

@@ -5,6 +5,7 @@ They come from .npz files, as arrays, or of `verify` from Polygraphy's JSON, of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +13,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from trtsmith.converter.base.arrays import ArraySource, as_declared, load_arrays, named_source, told_source
+from trtsmith.converter.base.arrays import (
+    ArraySource,
+    as_declared,
+    load_array,
+    load_arrays,
+    named_source,
+    told_source,
+)
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.fitting_arrays import fitting_command, fitting_expression
 from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
 from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.feeds import profile_problems
@@ -143,13 +152,33 @@ def fitting_outputs(
 
 def load_inputs(source: ArraySource, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
     """Inputs by name from an .npz file or as arrays. UsageError if they do not fit the model's inputs."""
-    return fitting_inputs(load_arrays(source, "--inputs"), specs, named_source("--inputs", source))
+    where = named_source("--inputs", source)
+    if isinstance(source, Path) and source.suffix == ".npy":
+        raise _nameless(source, specs, where)
+    return fitting_inputs(load_arrays(source, "--inputs"), specs, where, source)
+
+
+def _nameless(path: Path, specs: Sequence[InputSpec], where: str) -> UsageError:
+    """The error for an .npy file, which has one array and no name."""
+    reading = f'{{"": np.load({json.dumps(str(path))})}}'
+    fix = fitting_command({"": load_array(path, "--inputs")}, specs, path, reading, "--inputs")
+    what, expected = (
+        "the file holds a single array, without a name",
+        "an .npz file with an array for each input",
+    )
+    return UsageError(what, where, expected, fix or "write it with numpy.savez")
 
 
 def fitting_inputs(
-    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str
+    arrays: Mapping[str, np.ndarray],
+    specs: Sequence[InputSpec],
+    where: str,
+    source: ArraySource | None = None,
 ) -> dict[str, np.ndarray]:
-    """The model's inputs by name, of arrays that a user gave at `where`. UsageError if they do not fit."""
+    """The model's inputs by name, of arrays that a user gave at `where`. UsageError if they do not fit.
+
+    source: of what a line of numpy is advised that makes them fit; None: of nothing.
+    """
     feeds = dict(arrays)
     problems = []
     for spec in specs:
@@ -178,23 +207,41 @@ def fitting_inputs(
                 Problem(what, where, f"{spec.dtype}[{dims}]", "save an array of that type and shape")
             )
     if problems:
-        raise UsageError(problems)
+        line = _fitting_line(arrays, specs, source)
+        raise UsageError([replace(one, fix=line) for one in problems] if line else problems)
     return {spec.name: feeds[spec.name] for spec in specs}
+
+
+def _fitting_line(
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], source: ArraySource | None
+) -> str:
+    """The command, or in Python the expression, that makes the arrays fit; "" where there is not one way to do it."""
+    if isinstance(source, Path):
+        reading = f"np.load({json.dumps(str(source))})"
+        if source.suffix == ".json":
+            reading = f"from polygraphy.json import load_json; load_json({json.dumps(str(source))})[0]"
+        return fitting_command(arrays, specs, source, reading, "--inputs")
+    expression = "" if source is None else fitting_expression(arrays, specs, "inputs")
+    return expression and f"inputs={expression}"
 
 
 @dataclass(frozen=True)
 class GivenInputs:
-    """Inputs from files. arrays: by name for each iteration. where: flag and file of each. words: for the verdict."""
+    """Inputs from files.
+
+    arrays: by name for each iteration. where: flag and file of each. words: for the verdict. source: of a single iteration.
+    """
 
     arrays: tuple[dict[str, np.ndarray], ...]
     where: tuple[str, ...]
     words: str
+    source: ArraySource | None = None
 
     def fitting(self, specs: Sequence[InputSpec]) -> list[dict[str, np.ndarray]]:
         """The arrays of inputs that the model has. UsageError if they do not fit it."""
         types = {spec.name: spec.dtype for spec in specs}
         return [
-            fitting_inputs(of_types(one, types), specs, where)
+            fitting_inputs(of_types(one, types), specs, where, self.source)
             for one, where in zip(self.arrays, self.where, strict=True)
         ]
 
@@ -207,7 +254,7 @@ def given_inputs(inputs: ArraySource | None, load_inputs: Sequence[Path]) -> Giv
     """What --inputs (.npz) or --load-inputs (Polygraphy's JSON) name; None without either. UsageError."""
     if inputs is not None:
         place = named_source("--inputs", inputs)
-        return GivenInputs((load_arrays(inputs, "--inputs"),), (place,), told_source(inputs))
+        return GivenInputs((load_arrays(inputs, "--inputs"),), (place,), told_source(inputs), inputs)
     if not load_inputs:
         return None
     read = list(load_inputs_json(load_inputs, "--load-inputs"))
@@ -215,7 +262,10 @@ def given_inputs(inputs: ArraySource | None, load_inputs: Sequence[Path]) -> Giv
     where = [
         f"--load-inputs {file}" + (f", {at}" if at else "") for (file, _), at in zip(read, names, strict=True)
     ]
-    return GivenInputs(tuple(arrays for _, arrays in read), tuple(where), ", ".join(map(str, load_inputs)))
+    source = load_inputs[0] if len(read) == 1 and load_inputs[0].is_file() else None
+    return GivenInputs(
+        tuple(arrays for _, arrays in read), tuple(where), ", ".join(map(str, load_inputs)), source
+    )
 
 
 def given_outputs(

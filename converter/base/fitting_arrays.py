@@ -1,0 +1,92 @@
+"""Proposes a line of numpy that makes arrays fit a model's inputs: a rename, a cast, a transpose, or a batch of one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.base.options.shapes import InputSpec
+
+_LAYOUTS = ((0, 3, 1, 2), (0, 2, 3, 1))
+"""Permutations of a batch of images: channels from last to second, and back."""
+
+
+def fitting_expression(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], source: str) -> str:
+    """A dict of fitting arrays, as Python writes it; "" unless exactly one way leads to every input.
+
+    source: the expression that has the arrays by name.
+    """
+    names = {spec.name for spec in specs}
+    free = [name for name in arrays if name not in names]
+    chosen: dict[str, str] = {}
+    for spec in specs:
+        candidates = [spec.name] if spec.name in arrays else free
+        ways = [(name, way) for name in candidates for way in _ways(arrays[name], spec)]
+        if len(ways) != 1:
+            return ""
+        ((name, way),) = ways
+        chosen[spec.name] = f"{source}[{json.dumps(name)}]{way}"
+    if len(set(chosen.values())) < len(chosen):  # one array for two inputs
+        return ""
+    return "{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in chosen.items()) + "}"
+
+
+def fitting_command(
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], path: Path, reading: str, flag: str
+) -> str:
+    """The command that writes a file of fitting arrays beside `path`, and the flag that names it; "" as above.
+
+    reading: the expression that reads `path`, with what it imports before it.
+    """
+    *imports, reads = reading.split("; ")
+    fitting = fitting_expression(arrays, specs, "a")
+    if not fitting or not reading or "file" in (spec.name for spec in specs):  # an argument of numpy.savez
+        return ""
+    target = path.with_suffix(".fitting.npz")
+    saved = f"np.savez({json.dumps(str(target))}, **{fitting})"
+    code = "; ".join(("import numpy as np", *imports, f"a = {reads}", saved))
+    return f"python -c {shlex.quote(code)}, then {flag} {shlex.quote(str(target))}"
+
+
+def _ways(array: np.ndarray, spec: InputSpec) -> Iterator[str]:
+    """What makes the array fit the input, as Python writes it behind the array: "" where it fits."""
+    cast = _cast(array, spec.dtype)
+    if cast is None:
+        return
+    if _fits(array.shape, spec):
+        yield cast
+        return
+    for batch in ("", "[None]"):
+        shape = (1, *array.shape) if batch else array.shape
+        if _fits(shape, spec):
+            yield batch + cast
+        if len(shape) == len(spec.shape) == 4:
+            for axes in _LAYOUTS:
+                if _fits(tuple(shape[axis] for axis in axes), spec):
+                    yield f"{batch}.transpose{axes}{cast}"
+
+
+def _fits(shape: Sequence[int], spec: InputSpec) -> bool:
+    return len(shape) == len(spec.shape) and all(
+        wanted in (None, size) for wanted, size in zip(spec.shape, shape, strict=True)
+    )
+
+
+def _cast(array: np.ndarray, dtype: str) -> str | None:
+    """The cast to a type; None where it is not sure what is meant, or values would be lost.
+
+    Bytes in the place of floats are pixels, of which it is not said whether they are to be divided by 255.
+    """
+    if str(array.dtype) == dtype:
+        return ""
+    kinds = array.dtype.kind, np.dtype(dtype).kind
+    if kinds[0] not in "iufb" or kinds[1] not in "iufb" or (array.dtype == np.uint8 and kinds[1] == "f"):
+        return None
+    with np.errstate(all="ignore"):
+        there = array.astype(dtype)
+    kept = np.isfinite(array) == np.isfinite(there) if kinds[1] == "f" else there == array
+    return f'.astype("{dtype}")' if np.all(kept) else None

@@ -1,0 +1,61 @@
+"""Arrays that do not fit a model's inputs: the line of numpy that is advised makes them fit, or none is advised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.fitting_arrays import fitting_expression
+from trtsmith.converter.base.options.shapes import InputSpec
+from trtsmith.converter.verify.given import load_inputs
+
+IMAGE = InputSpec("input.1", "float32", (None, 3, None, None), ("n", "", "h", "w"))
+IDS = InputSpec("ids", "int64", (2,), ("",))
+RNG = np.random.default_rng(0)
+PICTURE = RNG.random((2, 3, 4, 5), np.float32)
+IDS_GIVEN = np.array([1, 2])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x": PICTURE, "ids": IDS_GIVEN},
+        {"input.1": PICTURE.astype(np.float64), "ids": IDS_GIVEN.astype(np.int32)},
+        {"input.1": PICTURE.transpose(0, 2, 3, 1), "ids": IDS_GIVEN},
+        {"x": PICTURE.transpose(0, 2, 3, 1).astype(np.float16), "y": IDS_GIVEN.astype(np.uint8)},
+        {"input.1": PICTURE[0], "ids": IDS_GIVEN.astype(np.float32), "other": PICTURE},
+        {"input.1": PICTURE[0].transpose(1, 2, 0), "ids": IDS_GIVEN},
+    ],
+)
+def test_one_way_is_found(given: dict[str, np.ndarray]) -> None:
+    expression = fitting_expression(given, (IMAGE, IDS), "a")
+    found = eval(expression, {"a": given})
+    assert list(found) == ["input.1", "ids"]
+    assert [(v.dtype.name, v.ndim) for v in found.values()] == [("float32", 4), ("int64", 1)]
+    wanted = PICTURE[: len(found["input.1"])]
+    np.testing.assert_allclose(found["input.1"], wanted, atol=1e-3)
+    assert found["ids"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x": PICTURE, "y": PICTURE, "ids": IDS_GIVEN},  # either may be meant
+        {"input.1": (PICTURE * 255).astype(np.uint8), "ids": IDS_GIVEN},  # as they are, or divided by 255
+        {"input.1": RNG.random((3, 4, 4, 3), np.float32)[:, :, :, :2], "ids": IDS_GIVEN},
+        {"input.1": PICTURE, "ids": np.array([1.5, 2])},
+        {"input.1": PICTURE.astype(np.float64) * 1e300, "ids": IDS_GIVEN},
+        {"input.1": PICTURE},
+    ],
+)
+def test_nothing_is_advised_where_it_is_not_sure(given: dict[str, np.ndarray]) -> None:
+    assert fitting_expression(given, (IMAGE, IDS), "a") == ""
+
+
+def test_arrays_in_python_get_an_expression() -> None:
+    with pytest.raises(UsageError) as caught:
+        load_inputs({"input.1": PICTURE.transpose(0, 2, 3, 1), "ids": IDS_GIVEN}, (IMAGE, IDS))
+    assert caught.value.problems[0].fix == (
+        'inputs={"input.1": inputs["input.1"].transpose(0, 3, 1, 2), "ids": inputs["ids"]}'
+    )
