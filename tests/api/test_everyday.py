@@ -15,7 +15,7 @@ from trtsmith.converter.bench.timed_engine import GRAPHS
 from trtsmith.converter.convert import precision_request
 from trtsmith.converter.convert.conversion_options import MODES
 from trtsmith.converter.engine.runtime.run_request import SPECIALIZATIONS
-from trtsmith.converter.locate.prepare import KERNELS, TENSORRT
+from trtsmith.converter.locate.prepare import EMULATION, KERNELS, TENSORRT
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify import rounding
 
@@ -72,7 +72,7 @@ def test_a_log_that_nobody_asked_for_is_silent(tmp_path: Path, capsys: pytest.Ca
         ("EnginePrecision", rounding.PRECISIONS),
         ("AccumulateName", ACCUMULATE),
         ("VerifyMode", MODES),
-        ("ExecutorName", ("auto", TENSORRT, KERNELS)),
+        ("ExecutorName", ("auto", TENSORRT, KERNELS, EMULATION)),
         ("CudaGraphMode", tuple(GRAPHS)),
         ("SpecializationMode", SPECIALIZATIONS),
     ],

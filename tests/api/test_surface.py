@@ -90,7 +90,8 @@ FIELDS = {
     "Analysis": "original plain rewritten plan frozen graph built refusal mended",
     "BatchResult": "folder statuses sources seconds signal",
     "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended original",
-    "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice shared",
+    "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice shared "
+    "emulated",
     "Problem": "what where expected fix",
     "Refitted": "bundle weights changed",
     "Report": "kind passed problems verdict routes document",
