@@ -118,52 +118,77 @@ def rounded(
         return with_float16_sums(
             rounded(model, "fp16", exact=exact, grid=grid), TensorProto.FLOAT, exact or (), feeds
         ).model
-    model = at_least(model, BF16_OPSET) if precision == "bf16" else model
-    inferred = _inlined(model)
+    inferred = _inlined(at_least(model, BF16_OPSET) if precision == "bf16" else model)
     proto = inferred.copied()
-    dtypes = value_dtypes(proto)
-    names = FreshNames()
-    names.take(dtypes)
-    names.take(name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output)
-    split, below, huge = (names.value(f"tf32_{part}") for part in ("split", "below", "huge"))
-    scale, zero = (names.value(f"rounding_{part}") for part in ("grid", "zero"))
-    bits = Tf32(names, split, below)
-    moved = partial(_on_grid, names=names, scale=scale, zero=zero)
     fmt = FORMATS.get(precision)
-    wide = values_in_float32(inferred, fmt, exact) if fmt is not None else frozenset()
-    stored = {
-        name
-        for graph in all_graphs(proto.graph)
-        for node in graph.node
-        for name in node.output
-        if not _is_weight(node) and name not in wide
-    }
-    shapes = value_shapes(proto)
+    wide = values_in_float32(inferred, fmt, exact) if fmt is not None else None
+    rounding = _Rounding(proto, precision, grid, wide)
     for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
-        nodes: Iterable[onnx.NodeProto] = list(graph.node)
-        if precision != "tf32":
-            store = (
-                partial(_shortened, bits=bits, huge=huge)
-                if fmt is None
-                else partial(_stored, names=names, elem_type=fmt.elem)
-            )
-            store = store if grid == 1 else partial(moved, store)
-            if precision == "fp32":
-                nodes = _read_beside(nodes, shapes, names, proto, grid)
-            nodes = _values_stored(nodes, dtypes, names, stored, store, wide)
-        nodes = _narrow_values_moved(nodes, dtypes, names, scale)
-        if precision != "fp32":
-            ways = {False: bits.rounded, True: bits.cut}
-            ways = ways if grid == 1 else {cut: partial(moved, way) for cut, way in ways.items()}
-            nodes = _products_rounded(nodes, dtypes, shapes, names, ways, wide if fmt is not None else None)
-        nodes = list(nodes)
+        nodes = list(rounding.nodes(list(graph.node)))
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
-    numbers = {split: _FINE_SPLIT, huge: _HUGE} if precision == "fp32" else {split: _SPLIT, below: _BELOW}
-    numbers |= {scale: OWN_GRID} if grid == 1 else {scale: grid, zero: 0.0}
-    for name, number in numbers.items():
-        proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
+    proto.graph.initializer.extend(rounding.numbers())
     return inferred.with_proto(proto)
+
+
+class _Rounding:
+    """Writes the roundings of one precision into graphs of a model; arguments as in `rounded`.
+
+    wide: values that are not rounded; None where the precision has no type of its own.
+    """
+
+    def __init__(
+        self, proto: onnx.ModelProto, precision: str, grid: float, wide: frozenset[str] | None
+    ) -> None:
+        self._proto, self._precision, self._grid, self._wide = proto, precision, grid, wide
+        self._dtypes, self._shapes = value_dtypes(proto), value_shapes(proto)
+        nodes = [node for graph in all_graphs(proto.graph) for node in graph.node]
+        self._names = names = FreshNames()
+        names.take(self._dtypes)
+        names.take(name for node in nodes for name in node.output)
+        made = {name for node in nodes for name in node.output if not _is_weight(node)}
+        self._stored = made - (wide or frozenset())
+        self._split, self._below, self._huge = (
+            names.value(f"tf32_{part}") for part in ("split", "below", "huge")
+        )
+        self._scale, self._zero = (names.value(f"rounding_{part}") for part in ("grid", "zero"))
+        self._bits = Tf32(names, self._split, self._below)
+
+    def nodes(self, nodes: Iterable[onnx.NodeProto]) -> Iterable[onnx.NodeProto]:
+        """The nodes of one graph, with roundings between them."""
+        dtypes, names, wide = self._dtypes, self._names, self._wide
+        if self._precision == "fp32":
+            nodes = _read_beside(nodes, self._shapes, names, self._proto, self._grid)
+        if self._precision != "tf32":
+            nodes = _values_stored(nodes, dtypes, names, self._stored, self._store(), wide or frozenset())
+        nodes = _narrow_values_moved(nodes, dtypes, names, self._scale)
+        if self._precision != "fp32":
+            ways = {False: self._on_grid(self._bits.rounded), True: self._on_grid(self._bits.cut)}
+            nodes = _products_rounded(nodes, dtypes, self._shapes, names, ways, wide)
+        return nodes
+
+    def _store(self) -> Store:
+        fmt = FORMATS.get(self._precision)
+        if fmt is None:
+            return self._on_grid(partial(_shortened, bits=self._bits, huge=self._huge))
+        return self._on_grid(partial(_stored, names=self._names, elem_type=fmt.elem))
+
+    def _on_grid(self, store: Store) -> Store:
+        if self._grid == 1:
+            return store
+        return partial(_on_grid, store, names=self._names, scale=self._scale, zero=self._zero)
+
+    def numbers(self) -> Iterator[onnx.TensorProto]:
+        """The initializers that the roundings read."""
+        fine = self._precision == "fp32"
+        numbers = (
+            {self._split: _FINE_SPLIT, self._huge: _HUGE}
+            if fine
+            else {self._split: _SPLIT, self._below: _BELOW}
+        )
+        numbers |= {self._scale: OWN_GRID} if self._grid == 1 else {self._scale: self._grid, self._zero: 0.0}
+        for name, number in numbers.items():
+            yield helper.make_tensor(name, TensorProto.FLOAT, [], [number])
 
 
 def has_products(model: Model) -> bool:
