@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,25 +77,14 @@ def compared(
     decide = {name for one in selections.values() for name in one.watched()} - outputs
     wanted = {name: value for name, value in wanted.items() if name not in decide}
     plain, ways, precision = wanted if runs.plain is None else runs.plain, runs.ways, runs.precision
-    deciding = {n: v for n, v in plain.items() if n in decide and all(n in one for one in ways)}
-    of_deciding = [{n: v for n, v in one.items() if n in deciding} for one in ways]
-    known = allowance(deciding, of_deciding, precision, model.proto).noise
-    scores = {
-        n: Scores(v, element_bounds(v, known.get(n)))
-        for n, v in deciding.items()
-        if v.dtype.kind == "f" and v.size
-    }
-    places = _Placer(selections, wanted, scores)
+    places = _Placer(selections, wanted, _scores(model, plain, decide, runs))
     own = {n: v for n, v in plain.items() if n not in decide}
     own = places.of(own).arrays
     small = [{n: v for n, v in places.of(one).arrays.items() if n in own} for one in ways]
     measured = allowance(own, small, precision, model.proto, runs.limits)
     placed = places.of(actual, measured.noise)
     roundings = [places.of(one, measured.noise) for one in ways]
-    furthest = sorted(
-        (n, bool(one.wrong), one.apart, i) for i, r in enumerate(roundings) for n, one in r.told.items()
-    )
-    alike = {name: roundings[i].told[name] for name, *_, i in furthest}  # the furthest away comes last
+    alike = _furthest(roundings)
     left = dict(measured.left) | _doubtful(placed.told, alike)
     comparisons = compare(wanted, placed.arrays, tolerances, measured.allowed, at, measured.noise)
     by_rounding: list[Comparison] = []
@@ -102,22 +92,51 @@ def compared(
         rows = {name: wanted[name] for names in places.rows() for name in names if name in rounding.arrays}
         by_rounding += compare(rows, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
     comparisons = tuple(_as_rounding_does(comparisons, by_rounding, left))
+    lost = _rows_lost(places, alike, precision)
+    told = tuple(_with_told(c, placed.told.get(c.output)) for c in comparisons)
+    left = left | lost | measured.excluded(None)
+    return replace(measured, left=left | _settled(left, told, placed.told)), told
+
+
+def _scores(model: Model, plain: Arrays, decide: set[str], runs: RoundedRuns) -> dict[str, Scores]:
+    """The values that decide selections, with what rounding changes of each; where all runs have them."""
+    deciding = {n: v for n, v in plain.items() if n in decide and all(n in one for one in runs.ways)}
+    of_deciding = [{n: v for n, v in one.items() if n in deciding} for one in runs.ways]
+    known = allowance(deciding, of_deciding, runs.precision, model.proto).noise
+    return {
+        n: Scores(v, element_bounds(v, known.get(n)))
+        for n, v in deciding.items()
+        if v.dtype.kind == "f" and v.size
+    }
+
+
+def _furthest(roundings: Sequence[_Placed]) -> dict[str, Aligned]:
+    """By output, the rounded run whose selection is furthest from the expected one."""
+    found = sorted(
+        (n, bool(one.wrong), one.apart, i) for i, r in enumerate(roundings) for n, one in r.told.items()
+    )
+    return {name: roundings[i].told[name] for name, *_, i in found}  # the furthest away comes last
+
+
+def _rows_lost(places: _Placer, alike: Mapping[str, Aligned], precision: str) -> dict[str, Finding]:
+    """Outputs of which too few rows tell what rounding changes."""
     few = {names: one for names in places.rows() if (one := alike.get(names[0])) is not None and one.few}
-    lost = {  # too few rows tell what rounding changes
+    return {
         name: finding(ROWS_LOST, name, type=type_of(precision), matched=one.told)
         for names, one in few.items()
         for name in names
     }
-    told = tuple(_with_told(c, placed.told.get(c.output)) for c in comparisons)
+
+
+def _settled(
+    left: Mapping[str, Finding], told: Sequence[Comparison], placed: Mapping[str, Aligned]
+) -> dict[str, Finding]:
+    """What rounding decided, with the tolerance that would settle it: infinite where none does."""
     off = {
-        c.output: c.max if c.relative <= PROVES else inf
-        for c in told
-        if not _is_wrong(placed.told.get(c.output))
+        c.output: c.max if c.relative <= PROVES else inf for c in told if not _is_wrong(placed.get(c.output))
     }
-    left = left | lost | measured.excluded(None)
     of_rounding = {n: why for n, why in left.items() if n in off and why.kind in OF_ROUNDING}
-    settled = {n: replace(why, figures={**why.figures, "off": off[n]}) for n, why in of_rounding.items()}
-    return replace(measured, left=left | settled), told
+    return {n: replace(why, figures={**why.figures, "off": off[n]}) for n, why in of_rounding.items()}
 
 
 def _is_wrong(found: Aligned | None) -> bool:
@@ -236,6 +255,22 @@ class _Placer:
                 yield group
 
 
+def _row_shape(outputs: Sequence[np.ndarray]) -> tuple[int, ...]:
+    """The dimensions that outputs of one selection share: (rows,) or (images, rows)."""
+    floats = [array for array in outputs if array.dtype.kind == "f"]
+    base = next((array for array in floats if array.ndim > 1), outputs[0])
+    if base.ndim > 1 and base.shape[:1] not in {array.shape for array in floats if array.ndim == 1}:
+        return base.shape[:-1]
+    return base.shape[:1]
+
+
+def _by_rows(order: Scores | None, shape: tuple[int, ...]) -> Scores | None:
+    """The scores as [images, rows]; None where they are of others."""
+    if order is None or order.values.size != math.prod(shape) or order.values.shape[-1] != shape[1]:
+        return None
+    return Scores(order.values.reshape(shape), order.bound.reshape(shape))
+
+
 @dataclass(frozen=True)
 class _RowGroup:
     """Outputs whose rows one selection chose. counts: those that say how many rows there are."""
@@ -254,11 +289,7 @@ class _RowGroup:
         one: Selection, names: list[str], wanted: Arrays, scores: Mapping[str, Scores], order: Scores | None
     ) -> _RowGroup | None:
         """None for unknown rows: of a distant selection whose order the output does not have."""
-        base = next((n for n in names if wanted[n].ndim > 1 and wanted[n].dtype.kind == "f"), names[0])
-        scored = {wanted[n].shape for n in names if wanted[n].ndim == 1 and wanted[n].dtype.kind == "f"}
-        prefix = wanted[base].shape[:1]
-        if wanted[base].ndim > 1 and prefix not in scored:
-            prefix = wanted[base].shape[:-1]
+        prefix = _row_shape([wanted[n] for n in names])
         if not np.prod(prefix) or len(prefix) not in (1, 2):  # rows of an image, or of images
             return None
         members = tuple(n for n in names if wanted[n].shape[: len(prefix)] == prefix)
@@ -267,46 +298,40 @@ class _RowGroup:
             return None
         flat = [n for n in members if wanted[n].ndim <= len(prefix) + 1]
         found = replace(found, columns=columns_of(found, {n: wanted[n].dtype.kind in "iub" for n in flat}))
-        if order is not None:
-            shape = found.values.shape[:2]
-            if order.values.size != shape[0] * shape[1] or order.values.shape[-1] != shape[1]:
-                order = None
-            else:
-                order = Scores(order.values.reshape(shape), order.bound.reshape(shape))
-        if (
-            found.columns is None
-            and order is None
-            and one.kind == "rows"
-            and (one.scores or one.limits or one.boxes)
-        ):
+        order = _by_rows(order, found.values.shape[:2])
+        known = found.columns is not None or order is not None
+        if not known and one.kind == "rows" and (one.scores or one.limits or one.boxes):
             return None
         counts = tuple(n for n in names if n not in members and wanted[n].size == len(found.values))
         return _RowGroup(one, members, counts, len(prefix), wanted, found, order, scores)
 
     def place(self, arrays: Arrays, noise: Mapping[str, Noise], placed: _Placed) -> None:
-        if any(n not in arrays or arrays[n].dtype != self.wanted[n].dtype for n in self.names):
+        has = self._table(arrays)
+        if has is None:
             return
-        if any(arrays[n].shape[self.rank :] != self.wanted[n].shape[self.rank :] for n in self.names):
-            return
-        has = table(arrays, self.names, (0,) * self.rank)
-        if has is None or has.values.shape[0] != self.rows.values.shape[0]:
-            return
-        has = replace(has, columns=self.rows.columns)
         found = match(self.rows, has)
         explanation = self._explanation(noise)
         found = explanation.without_swapped(has, found) if noise else explanation.without_outliers(has, found)
         wrong, highest = explanation.unexplained(has, found)
         for name in self.names:
             placed.arrays[name] = in_place(self.wanted[name], arrays[name], self.rows.values.shape[:2], found)
+        counted = [np.array([len(t.filled(i)) for i in range(len(t.values))]) for t in (self.rows, has)]
         for name in self.counts:
-            sides = [
-                np.array([len(side.filled(i)) for i in range(len(side.values))]) for side in (self.rows, has)
-            ]
-            if all(
-                (a.ravel() == n).all() for a, n in zip((self.wanted[name], arrays[name]), sides, strict=True)
-            ):
+            given = self.wanted[name], arrays[name]
+            if all((a.ravel() == n).all() for a, n in zip(given, counted, strict=True)):
                 placed.arrays[name] = self.wanted[name]
         placed.told[self.names[0]] = self._told(has, found, wrong, highest)
+
+    def _table(self, arrays: Arrays) -> RowTable | None:
+        """The rows of these outputs; None where they have other types or sizes than is expected."""
+        for name in self.names:
+            have, want = arrays.get(name), self.wanted[name]
+            if have is None or have.dtype != want.dtype or have.shape[self.rank :] != want.shape[self.rank :]:
+                return None
+        has = table(arrays, self.names, (0,) * self.rank)
+        if has is None or has.values.shape[0] != self.rows.values.shape[0]:
+            return None
+        return replace(has, columns=self.rows.columns)
 
     def _told(self, has: RowTable, found: Matching, wrong: list[str], highest: float) -> Aligned:
         noun = "rows" if self.rows.columns is None else "detections"

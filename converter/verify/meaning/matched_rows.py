@@ -110,34 +110,49 @@ def columns_of(one: RowTable, whole: Mapping[str, bool]) -> Columns | None:
     rows = np.concatenate([one.values[i][at] for i, at in enumerate(found)])
     if not len(rows):
         rows = one.values.reshape(-1, one.values.shape[2])
-    widths = {name: one.parts[name].stop - one.parts[name].start for name in whole}
-    boxes = next((n for n, w in widths.items() if w == 4 and not whole[n]), None)
-    if boxes is not None:  # one output for each
-        singles = [n for n, w in widths.items() if w == 1]
-        scores = next((n for n in singles if not whole[n] and _is_score(rows[:, one.parts[n].start])), None)
-        labels = next((n for n in singles if n != scores and _is_label(rows[:, one.parts[n].start])), None)
-        if scores is None:
-            return None
-        label = one.parts[labels].start if labels is not None else -1
-        return _with_form(rows, Columns(one.parts[boxes].start, one.parts[scores].start, label))
-    for name, width in widths.items():
-        first = one.parts[name].start
-        for layout in LAYOUTS if width <= _WIDEST else ():
-            if width <= max(layout.score, layout.label, layout.box + 3) or (layout.label < 0 and width != 5):
-                continue
-            own = rows[:, first : first + width]
-            if (
-                not _is_score(own[:, layout.score])
-                or (own.any() and not own[:, layout.score].any())
-                or (layout.label >= 0 and not _is_label(own[:, layout.label]))
-            ):
-                continue
-            label = first + layout.label if layout.label >= 0 else -1
-            if label < 0:
-                others = [one.parts[n].start for n, w in widths.items() if whole[n] and w == 1]
-                label = others[0] if others else -1
-            return _with_form(rows, Columns(first + layout.box, first + layout.score, label))
+    parts = {name: one.parts[name] for name in whole}
+    boxes = next((n for n, part in parts.items() if _width(part) == 4 and not whole[n]), None)
+    args = rows, parts, whole
+    columns = _joint_columns(*args) if boxes is None else _separate_columns(*args, boxes)
+    return _with_form(rows, columns) if columns is not None else None
+
+
+def _width(part: slice) -> int:
+    width: int = part.stop - part.start
+    return width
+
+
+def _separate_columns(
+    rows: np.ndarray, parts: Mapping[str, slice], whole: Mapping[str, bool], boxes: str
+) -> Columns | None:
+    """Of an output for each of boxes, scores and classes; None without scores."""
+    singles = {n: part.start for n, part in parts.items() if _width(part) == 1}
+    scores = next((n for n, at in singles.items() if not whole[n] and _is_score(rows[:, at])), None)
+    label = next((at for n, at in singles.items() if n != scores and _is_label(rows[:, at])), -1)
+    return Columns(parts[boxes].start, singles[scores], label) if scores is not None else None
+
+
+def _joint_columns(rows: np.ndarray, parts: Mapping[str, slice], whole: Mapping[str, bool]) -> Columns | None:
+    """Of one output with boxes and scores; the classes may be another."""
+    for part in parts.values():
+        layout = next((one for one in LAYOUTS if _has_layout(rows[:, part], one)), None)
+        if layout is None:
+            continue
+        label = part.start + layout.label
+        if layout.label < 0:
+            label = next((other.start for n, other in parts.items() if whole[n] and _width(other) == 1), -1)
+        return Columns(part.start + layout.box, part.start + layout.score, label)
     return None
+
+
+def _has_layout(rows: np.ndarray, layout: Columns) -> bool:
+    width = rows.shape[1]
+    if not max(layout.score, layout.label, layout.box + 3) < width <= _WIDEST:
+        return False
+    scores = rows[:, layout.score]
+    if not _is_score(scores) or (rows.any() and not scores.any()):
+        return False
+    return _is_label(rows[:, layout.label]) if layout.label >= 0 else width == 5
 
 
 def _is_score(column: np.ndarray) -> bool:

@@ -115,20 +115,27 @@ def in_both(
     if not apart:
         return Aligned(expected.copy(), told, "", size, size)
     if scores is not None and expected.ndim == 2 and all(len(p) == rank for p in apart):
-        shape = scores.values.shape
         limit = against or Scores(np.array(one.limits[0] if one.limits else 0.0), np.zeros(()))
-        arrays = [np.broadcast_to(a, shape) for a in (scores.values, limit.values, scores.bound, limit.bound)]
-        if all(0 <= i < n for p in apart for i, n in zip(p, shape, strict=True)):
-            value, other, bound, more = (a[tuple(np.transpose(apart))].astype(np.float64) for a in arrays)
-            beyond = np.abs(value - other) > bound + more
-            if not beyond.any():
-                told += f", {len(apart)} only in one, at the limit within rounding"
-                return Aligned(expected.copy(), told, "", size - len(apart), size)
-            apart = [p for p, b in zip(apart, beyond, strict=True) if b]
+        beyond = _beyond(limit, scores, apart)
+        if not beyond:
+            told += f", {len(apart)} only in one, at the limit within rounding"
+            return Aligned(expected.copy(), told, "", size - len(apart), size)
+        apart = beyond
     first = ",".join(map(str, apart[0]))
     side = "is expected" if apart[0] in wants else "is not expected"
     what = f"{told}; {len(apart)} are only in one, and rounding does not explain it: {first} {side}"
     return Aligned(actual, told, what, size - len(apart), size)
+
+
+def _beyond(limit: Scores, scores: Scores, positions: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
+    """The positions whose score rounding does not bring to the limit; all of them where one does not exist."""
+    shape = scores.values.shape
+    if not all(0 <= i < n for position in positions for i, n in zip(position, shape, strict=True)):
+        return positions
+    arrays = [np.broadcast_to(a, shape) for a in (scores.values, limit.values, scores.bound, limit.bound)]
+    value, other, bound, more = (a[tuple(np.transpose(positions))].astype(np.float64) for a in arrays)
+    beyond = np.abs(value - other) > bound + more
+    return [position for position, is_beyond in zip(positions, beyond, strict=True) if is_beyond]
 
 
 def _members(array: np.ndarray, rank: int) -> set[tuple[float, ...]]:
