@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 import numpy as np
@@ -78,12 +78,7 @@ def outputs_behind_branches(
     """
     inlined = _inlined(model)
     graph = inlined.proto.graph
-    varying = _varying(graph, fixed)
-    nodes = [
-        node
-        for node in graph.node
-        if node.op_type == "If" and not normalise_domain(node.domain) and node.input[0] in varying
-    ]
+    nodes = _branching(graph, fixed)
     found: dict[str, Finding] = {}
     if not nodes:
         return found
@@ -91,18 +86,28 @@ def outputs_behind_branches(
         conditions = [_conditions(inlined, {node.input[0] for node in nodes}, feeds) for feeds in sets]
         for node in nodes:
             taken = {bool(values[node.input[0]].reshape(-1)[0]) for values in conditions}
-            branches = {attribute.name: attribute.g for attribute in node.attribute}
-            left = [
-                name
-                for name, goes in (("then_branch", True), ("else_branch", False))
-                if goes not in taken and any(inner.op_type not in _PASS_ON for inner in branches[name].node)
-            ]
-            behind = _from(graph, set(node.output)) if left else set()
-            for value in graph.output:
-                if value.name in behind:
-                    figures = {"branch": left[0], "node": node.name or node.output[0]}
-                    found[value.name] = finding("branch not taken", value.name, **figures)
+            branch = _untaken(node, taken)
+            behind = _from(graph, set(node.output)) if branch else set()
+            figures = {"branch": branch, "node": node.name or node.output[0]}
+            for name in (value.name for value in graph.output if value.name in behind):
+                found[name] = finding("branch not taken", name, **figures)
     return found
+
+
+def _branching(graph: onnx.GraphProto, fixed: Collection[str]) -> list[onnx.NodeProto]:
+    """The If nodes that values of inputs decide."""
+    varying = _varying(graph, fixed)
+    nodes = (node for node in graph.node if node.op_type == "If" and not normalise_domain(node.domain))
+    return [node for node in nodes if node.input[0] in varying]
+
+
+def _untaken(node: onnx.NodeProto, taken: Collection[bool]) -> str:
+    """The first branch that computes something and that no condition takes; "" for none."""
+    branches = {attribute.name: attribute.g for attribute in node.attribute}
+    for name, goes in (("then_branch", True), ("else_branch", False)):
+        if goes not in taken and any(inner.op_type not in _PASS_ON for inner in branches[name].node):
+            return name
+    return ""
 
 
 def _conditions(model: Model, names: Collection[str], feeds: Arrays) -> dict[str, np.ndarray]:
@@ -149,25 +154,18 @@ RANDOM = frozenset(
 
 def random_outputs(model: Model) -> dict[str, Finding]:
     """Finds outputs that depend on random numbers: for each, the node that draws them."""
-    graph = inline(model, frozenset(all_functions(model))).proto.graph
+    graph = _inlined(model).proto.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {n.output[0]: a.t for n in graph.node for a in n.attribute if a.name == "value"}
     sources: dict[str, dict[str, str]] = {}
 
     def drawn(node: onnx.NodeProto) -> dict[str, str] | None:
         """The random node that this one is, holds in a subgraph, or depends on."""
-        if not normalise_domain(node.domain) and (node.op_type in RANDOM or trains(node)):
+        if not normalise_domain(node.domain) and (node.op_type in RANDOM or _trains(node, constants, model)):
             return {"op_type": node.op_type, "node": node.name or node.output[0]}
         reached = (sources[name] for name in values_read(node) if name in sources)
         inside = (found for inner in subgraphs(node) for n in inner.node if (found := drawn(n)) is not None)
         return next(reached, None) or next(inside, None)
-
-    def trains(node: onnx.NodeProto) -> bool:
-        """Whether the node is Dropout in training mode; a mode given as an input counts as training."""
-        if node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]:
-            return False
-        mode = constants.get(node.input[2])
-        return mode is None or bool(np.any(model.array(mode)))
 
     for node in graph.node:
         found = drawn(node)
@@ -178,3 +176,11 @@ def random_outputs(model: Model) -> dict[str, Finding]:
         for value in graph.output
         if value.name in sources
     }
+
+
+def _trains(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto], model: Model) -> bool:
+    """Whether the node is Dropout in training mode; a mode given as an input counts as training."""
+    if node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]:
+        return False
+    mode = constants.get(node.input[2])
+    return mode is None or bool(np.any(model.array(mode)))

@@ -12,10 +12,9 @@ from onnx import helper
 from trtsmith.converter.base.process.foreign_code import foreign_code
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.expansion import EXPANDED_DOMAIN, expansion_function
-from trtsmith.importers.opdef import Expansion, Fields, OpDef
+from trtsmith.importers.opdef import Expansion, Fields, OpDef, Port
 
 _FATAL_ONLY = 4
-_NARROW = np.dtype("bfloat16")
 
 
 def run_expanded(
@@ -32,27 +31,19 @@ def run_expanded(
     function = expansion_function(
         op, Expansion(fields, frozenset(inputs), types.get(op.key, "float32"), opset)
     )
-    nodes = [
-        helper.make_node(
-            function.name, [p.name for p in present], [p.name for p in op.outputs], domain=EXPANDED_DOMAIN
-        )
-    ]
+    names = [port.name for port in present], [port.name for port in op.outputs]
+    nodes = [helper.make_node(function.name, *names, domain=EXPANDED_DOMAIN)]
     feeds, given, made = {}, [], []
     for port in present:
-        narrow = inputs[port.name].dtype == _NARROW
-        name = f"{port.name}_wide" if narrow else port.name
-        feeds[name] = inputs[port.name].astype(np.float32) if narrow else inputs[port.name]
-        dtype = "float32" if narrow else str(inputs[port.name].dtype)
+        name, dtype = _fed(port, str(inputs[port.name].dtype))
+        feeds[name] = inputs[port.name].astype(dtype, copy=False)
         given.append(helper.make_tensor_value_info(name, NUMBERS[dtype], inputs[port.name].shape))
-        if narrow:
+        if name != port.name:
             nodes.insert(0, helper.make_node("Cast", [name], [port.name], to=onnx.TensorProto.BFLOAT16))
     for port in op.outputs:
-        narrow = types[port.type] == "bfloat16"
-        name = f"{port.name}_wide" if narrow else port.name
-        made.append(
-            helper.make_tensor_value_info(name, NUMBERS["float32" if narrow else types[port.type]], None)
-        )
-        if narrow:
+        name, dtype = _fed(port, types[port.type])
+        made.append(helper.make_tensor_value_info(name, NUMBERS[dtype], None))
+        if name != port.name:
             nodes.append(helper.make_node("Cast", [port.name], [name], to=onnx.TensorProto.FLOAT))
     model = helper.make_model(
         helper.make_graph(nodes, op.name, given, made),
@@ -70,3 +61,8 @@ def run_expanded(
         port.name: output.astype(np.dtype(types[port.type]))
         for port, output in zip(op.outputs, outputs, strict=True)
     }
+
+
+def _fed(port: Port, dtype: str) -> tuple[str, str]:
+    """The name and the type in which onnxruntime takes or gives the port's tensor."""
+    return (f"{port.name}_wide", "float32") if dtype == "bfloat16" else (port.name, dtype)

@@ -195,10 +195,7 @@ def fitting_inputs(
             )
             continue
         feeds[spec.name] = value = as_declared(value, spec.dtype)
-        fits = len(value.shape) == len(spec.shape) and all(
-            d is None or d == size for d, size in zip(spec.shape, value.shape, strict=True)
-        )
-        if not fits or str(value.dtype) != spec.dtype:
+        if not _fits(value, spec):
             what = f"input {spec.name!r} is {value.dtype}{list(value.shape)}"
             dims = ", ".join(
                 str(d) if d is not None else n or "?" for d, n in zip(spec.shape, spec.names, strict=True)
@@ -223,6 +220,12 @@ def _fitting_line(
         return fitting_command(arrays, specs, source, reading, "--inputs")
     expression = "" if source is None else fitting_expression(arrays, specs, "inputs")
     return expression and f"inputs={expression}"
+
+
+def _fits(value: np.ndarray, spec: InputSpec) -> bool:
+    if str(value.dtype) != spec.dtype or len(value.shape) != len(spec.shape):
+        return False
+    return all(d is None or d == size for d, size in zip(spec.shape, value.shape, strict=True))
 
 
 @dataclass(frozen=True)

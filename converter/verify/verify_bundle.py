@@ -42,7 +42,7 @@ from trtsmith.converter.verify.references import (
     check_one_expectation,
 )
 from trtsmith.converter.verify.rounding import PRECISIONS, engine_precision
-from trtsmith.converter.verify.sets import InputSet, InputSource, generation_of_engine
+from trtsmith.converter.verify.sets import Generation, InputSet, InputSource, generation_of_engine
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.importers.dtypes import dtype_name
@@ -213,50 +213,64 @@ def _compared(
     info = describe_engine(request)
     check_interface(model, options.engine, info, request.io_types, frozen)
     _check_profile(info, request.profile, fitting or (), given)
-    meanings: tuple[str, ...] = ()
     generation = generation_of_engine(model, specs, info, request.profile, options.shapes, frozen)
-    if given is not None and fitting is not None:
-        sets = tuple(InputSet(at, one | frozen) for at, one in zip(given.names(), fitting, strict=True))
-        words = given.words
-    else:
-        sets, meanings = generation.sets()
-        words = "generated"
-    told = options.load_outputs if options.expected is None else told_source(options.expected)
-    words += f", outputs expected: {told}" if told is not None else ""
-    functions = options.references.words()
+    sets, source = _inputs(options, given, fitting, generation)
     if options.references.whole is not None:
         expected = [options.references.outputs(model, one.feeds) or {} for one in sets]
     did = origin.reduction
     sums = did is not None and did.float16_sums
     built_in = engine_precision(origin.precision, float16_sums=sums)
     decided = did is not None and not did.own and built_in not in QUANTIZED
-    baseline = Baseline(
-        Original(model, options.references, progress, wide=decided),
-        sets,
-        InputSource(
-            words + (f", {functions}" if functions else ""),
-            generation if given is None else None,
-            generation.fixed,
-            meanings,
-        ),
-        expected=expected,
-        progress=progress,
-    )
+    original = Original(model, options.references, progress, wide=decided)
+    baseline = Baseline(original, sets, source, expected=expected, progress=progress)
     arithmetic = Arithmetic.of(options.precision or built_in, did)
-    kept: list[Mapping[str, np.ndarray]] = []
-    engine = _keeping(
-        built_engine(request, {tensor.name for tensor in info.inputs}, arithmetic, progress), kept
-    )
-    verdict = judge(baseline, engine, options.tolerances)
-    warned = baseline.source.warnings(one.feeds for one in sets)
-    verdict = replace(verdict, warnings=(*warned, *verdict.warnings))
-    if options.save_outputs is not None and not kept:  # there was nothing to compare them with
-        engine.run([one.feeds for one in sets])
+    verdict, kept = _judged(options, request, baseline, arithmetic, {tensor.name for tensor in info.inputs})
     if options.save_inputs is not None:
         save_inputs_json(options.save_inputs, [one.feeds for one in sets], "--save-inputs")
     if options.save_outputs is not None:
         save_outputs_json(options.save_outputs, kept, "--save-outputs")
     return VerifiedBundle(verdict, sets, frozen)
+
+
+def _inputs(
+    options: VerifyOptions,
+    given: GivenInputs | None,
+    fitting: Sequence[Mapping[str, np.ndarray]] | None,
+    generation: Generation,
+) -> tuple[tuple[InputSet, ...], InputSource]:
+    """The sets of inputs: those that were given, as `fitting` has them, or generated ones."""
+    if given is None or fitting is None:
+        sets, meanings = generation.sets()
+        return sets, InputSource(_words(options, "generated"), generation, generation.fixed, meanings)
+    source = InputSource(_words(options, given.words), None, generation.fixed)
+    named = zip(given.names(), fitting, strict=True)
+    return tuple(InputSet(at, {**one, **generation.frozen}) for at, one in named), source
+
+
+def _words(options: VerifyOptions, inputs: str) -> str:
+    """Where inputs and expected outputs come from, for the verdict."""
+    told = options.load_outputs if options.expected is None else told_source(options.expected)
+    words = inputs if told is None else f"{inputs}, outputs expected: {told}"
+    functions = options.references.words()
+    return f"{words}, {functions}" if functions else words
+
+
+def _judged(
+    options: VerifyOptions,
+    request: RunRequest,
+    baseline: Baseline,
+    arithmetic: Arithmetic,
+    inputs: Collection[str],
+) -> tuple[Verdict, list[Mapping[str, np.ndarray]]]:
+    """The verdict, and the engine's outputs. inputs: the engine's."""
+    kept: list[Mapping[str, np.ndarray]] = []
+    engine = _keeping(built_engine(request, inputs, arithmetic, baseline.progress), kept)
+    verdict = judge(baseline, engine, options.tolerances)
+    feeds = [one.feeds for one in baseline.sets]
+    verdict = replace(verdict, warnings=(*baseline.source.warnings(feeds), *verdict.warnings))
+    if options.save_outputs is not None and not kept:  # there was nothing to compare them with
+        engine.run(feeds)
+    return verdict, kept
 
 
 def _check_profile(
@@ -371,20 +385,22 @@ def _differences(
     wanted, have = {spec.name: spec for spec in model}, {spec.name: spec for spec in engine}
     names = f"the model's {kind}s: " + (", ".join(map(repr, wanted)) or "none")
     for name, spec in wanted.items():
-        tensor = have.get(name)
-        if tensor is None:
-            if name not in optional:
-                yield f"the engine has no {kind} {name!r}", names
-            continue
-        dtype = after.get(name, spec.dtype)
-        if dtype and tensor.dtype != dtype:
-            yield f"{kind} {name!r} is {tensor.dtype} in the engine", dtype
-        elif kind == "input" and not _fits(spec.shape, tensor.shape):
-            dims = ", ".join("?" if size is None else str(size) for size in spec.shape)
-            yield f"input {name!r} is {tensor} in the engine", f"{dtype}[{dims}]"
+        if name in have:
+            yield from _other_tensor(kind, spec, have[name], after.get(name, spec.dtype))
+        elif name not in optional:
+            yield f"the engine has no {kind} {name!r}", names
     for name in have:
         if name not in wanted:
             yield f"the engine has an {kind} {name!r}, which the model lacks", names
+
+
+def _other_tensor(kind: str, spec: InputSpec, tensor: TensorSpec, dtype: str) -> Iterator[tuple[str, str]]:
+    """How the engine's tensor is not the model's. dtype: the type that the engine should have."""
+    if dtype and tensor.dtype != dtype:
+        yield f"{kind} {spec.name!r} is {tensor.dtype} in the engine", dtype
+    elif kind == "input" and not _fits(spec.shape, tensor.shape):
+        dims = ", ".join("?" if size is None else str(size) for size in spec.shape)
+        yield f"input {spec.name!r} is {tensor} in the engine", f"{dtype}[{dims}]"
 
 
 def _fits(model: tuple[int | None, ...], engine: tuple[int, ...]) -> bool:

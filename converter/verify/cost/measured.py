@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -48,9 +48,8 @@ def measured_cost(
     expected: what the original gives for the first set, where it is known.
     """
     source, graph = reference(original), emulated(runnable(rewritten.model))
-    left = sets[1:] if expected is not None else sets
     wanted = [dict(expected)] if expected is not None else []
-    if left:
+    if left := sets[len(wanted) :]:
         session = open_session(source)
         wanted += [run_session(session, source, one) for one in left]
     found = _outputs(graph, sets, rewritten)
@@ -59,18 +58,26 @@ def measured_cost(
     if plain is None or (max((one.error for one in outputs), default=0.0) <= FROM and not cost.too_high):
         return cost
     layers = QuantizedLayers(rewritten.model, plain.model)
+    tried = _layer_costs(layers, rewritten, sets[:1], wanted[0])
+    costliest = sorted(tried, key=lambda one: -one.error)[:NAMED]
+    return replace(cost, layers=tuple(costliest), tried=len(tried), quantized=len(layers.names))
+
+
+def _layer_costs(
+    layers: QuantizedLayers, rewritten: Rewritten, feeds: Sequence[Arrays], wanted: Arrays
+) -> list[LayerCost]:
+    """What outputs are off by with one layer alone in 8 bits. feeds: one set of inputs. wanted: the original's outputs."""
     names = layers.names
     if len(names) > LAYERS:
-        (changed,) = _outputs(emulated(runnable(layers.side_by_side())), sets[:1], rewritten)
+        (changed,) = _outputs(emulated(runnable(layers.side_by_side())), feeds, rewritten)
         shares = {name: float(changed[layers.change_of(name)]) for name in names}
         names = tuple(sorted(names, key=lambda name: -shares[name])[:LAYERS])
     tried = []
     for name in names:
-        (alone,) = _outputs(emulated(runnable(layers.alone(name))), sets[:1], rewritten)
-        worst = max(_error([wanted[0][n]], [alone[n]]) for n in wanted[0])
+        (alone,) = _outputs(emulated(runnable(layers.alone(name))), feeds, rewritten)
+        worst = max(_error([wanted[n]], [alone[n]]) for n in wanted)
         tried.append(LayerCost(name, layers.op_type(name), worst))
-    costliest = sorted(tried, key=lambda one: -one.error)[:NAMED]
-    return replace(cost, layers=tuple(costliest), tried=len(tried), quantized=len(layers.names))
+    return tried
 
 
 class QuantizedLayers:
@@ -89,22 +96,26 @@ class QuantizedLayers:
         self._wide: dict[str, dict[int, str]] = {}
         self._nodes = {}
         for node in nodes:
-            wide: dict[int, str | None] = {}
-            for position, value in enumerate(node.input):
-                source = made.get(value)
-                if source is None or source.op_type != "DequantizeLinear" or node.op_type == "QuantizeLinear":
-                    continue
-                quantizer, old = made.get(source.input[0]), before.get(node.name)
-                if quantizer is not None and quantizer.op_type == "QuantizeLinear":
-                    wide[position] = quantizer.input[0]
-                elif old is not None and len(old.input) > position and old.input[position] in self._weights:
-                    wide[position] = old.input[position]
-                else:
-                    wide[position] = None
-            known = {at: value for at, value in wide.items() if value is not None}
-            if known:
+            known = self._known_inputs(node, made, before.get(node.name))
+            if known and node.op_type != "QuantizeLinear":
                 self._wide[node.name], self._nodes[node.name] = known, node
         self.names = tuple(name for name, node in self._nodes.items() if node.op_type not in MOVES)
+
+    def _known_inputs(
+        self, node: onnx.NodeProto, made: Mapping[str, onnx.NodeProto], old: onnx.NodeProto | None
+    ) -> dict[int, str]:
+        """By position, the values in float32 behind inputs that are dequantized. old: the node before."""
+        known = {}
+        for position, value in enumerate(node.input):
+            source = made.get(value)
+            if source is None or source.op_type != "DequantizeLinear":
+                continue
+            quantizer = made.get(source.input[0])
+            if quantizer is not None and quantizer.op_type == "QuantizeLinear":
+                known[position] = quantizer.input[0]
+            elif old is not None and len(old.input) > position and old.input[position] in self._weights:
+                known[position] = old.input[position]
+        return known
 
     def op_type(self, name: str) -> str:
         return str(self._nodes[name].op_type)
