@@ -15,13 +15,15 @@ from trtsmith.converter.verify.conversion_check import ComparisonRequest, Conver
 
 
 class Preparation:
-    """The profile and the comparison, prepared once from the graph in the model's own precision."""
+    """The profile and the comparison, prepared once from the graph in the model's own precision.
+
+    sizes: of inputs, by profile. values: of shape tensors. check: the comparison to make; None for none.
+    """
 
     def __init__(self, options: ConvertOptions, step: Progress) -> None:
         self._options, self._step = options, step
         self._done = False
-        self.profile: Mapping[str, ShapeRange] = {}
-        self.more: list[Mapping[str, ShapeRange]] = []
+        self.sizes: tuple[Mapping[str, ShapeRange], ...] = ()
         self.values: Mapping[str, ShapeRange] = {}
         self.check: ConversionCheck | None = None
 
@@ -31,8 +33,7 @@ class Preparation:
         self._done = True
         options, original = self._options, analysis.original
         specs = [spec for spec in graph_inputs(original.proto) if spec.name not in analysis.frozen]
-        self.profile = profile_for(specs, options.shapes)
-        self.more = [profile_for(specs, one) for one in options.more_shapes]
+        self.sizes = tuple(profile_for(specs, one) for one in (options.shapes, *options.more_shapes))
         self.values = shape_tensor_values(options, analysis.plain, specs)
         if options.verify is not None:
             self._step("preparing inputs for the comparison")
@@ -44,8 +45,7 @@ class Preparation:
                 options.references,
                 load_samples(options.precision.calibration, specs),
             )
-            profiles = (self.profile, *self.more)
-            self.check = prepare(original, specs, profiles, self.values, analysis.frozen, request)
+            self.check = prepare(original, specs, self.sizes, self.values, analysis.frozen, request)
 
     def feeds(self, analysis: Analysis) -> TrialInputs:
         """Inputs of the comparison; the precision phase runs on them, too. Without a comparison, the same inputs."""
@@ -58,11 +58,10 @@ class Preparation:
     def profiles(self, values: Mapping[str, ShapeRange]) -> tuple[Mapping[str, Profile], ...]:
         """The optimization profiles of the engine; () where every size is known. values: of its shape tensors."""
         of_values = {name: Profile(r.min, r.opt, r.max, values=True) for name, r in values.items()}
-        sizes = [
-            {name: Profile(r.min, r.opt, r.max) for name, r in one.items()}
-            for one in (self.profile, *self.more)
+        profiles = [
+            {name: Profile(r.min, r.opt, r.max) for name, r in one.items()} | of_values for one in self.sizes
         ]
-        return tuple(one | of_values for one in sizes) if any(sizes) or of_values else ()
+        return tuple(profiles) if any(profiles) else ()
 
     def warnings(self) -> tuple[str, ...]:
         """Warnings of the comparison's inputs."""
