@@ -139,7 +139,7 @@ def progress_reports(progress: Progress) -> Iterator[Steps]:
 
 def steps_of(progress: Progress | None) -> Progress:
     """For steps that are mostly short: told only if they take long, and not at all to a plain function."""
-    return progress.step if isinstance(progress, Steps) else _unheard
+    return progress.step if isinstance(progress, Steps) else silent
 
 
 def notes_of(progress: Progress) -> Progress:
@@ -147,5 +147,6 @@ def notes_of(progress: Progress) -> Progress:
     return progress.note if isinstance(progress, Steps) else progress
 
 
-def _unheard(text: str) -> None:
-    pass
+def silent(text: str) -> None:
+    """A progress function that ignores its lines."""
+    del text

@@ -18,7 +18,7 @@ from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.local_functions import inlined
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
@@ -88,7 +88,7 @@ def freezable(model: Model) -> frozenset[str]:
 
 def _without_functions(model: Model) -> onnx.ModelProto:
     """The model with functions inlined, as they rename the inputs that they read."""
-    return inline(model, frozenset(all_functions(model))).proto
+    return inlined(model).proto
 
 
 def parse_freeze(freeze: Freeze, proto: onnx.ModelProto) -> dict[str, np.ndarray]:

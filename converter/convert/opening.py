@@ -15,7 +15,7 @@ from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.base.output_file import check_report
 from trtsmith.converter.base.own_files import EXPORTED
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
-from trtsmith.converter.base.progress import Progress
+from trtsmith.converter.base.progress import Progress, silent
 from trtsmith.converter.convert.pytorch.exported_model import ExportedModel, read_exported
 from trtsmith.converter.convert.pytorch.torch_source import (
     PROGRAM_SUFFIX,
@@ -88,7 +88,7 @@ def open_model(source: GivenModel, progress: Progress | None = None, *, force: b
 
     TrtsmithError as load_model raises them, and for what PyTorch cannot export.
     """
-    tell = progress or _silent
+    tell = progress or silent
     if isinstance(source, Path) and source.suffix == PROGRAM_SUFFIX:
         source = TorchFile(source)
     if not isinstance(source, TorchSource):
@@ -141,7 +141,3 @@ def _need_pytorch(name: str) -> None:
             "PyTorch, and onnxscript for its export to ONNX",
             "pip install torch onnxscript",
         )
-
-
-def _silent(text: str) -> None:
-    del text

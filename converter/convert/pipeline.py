@@ -14,7 +14,7 @@ import numpy as np
 from trtsmith.converter.base.arrays import load_arrays
 from trtsmith.converter.base.errors import BuildRefused, ConversionError, TrtsmithError, problems_named
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
-from trtsmith.converter.base.progress import Progress, Steps, progress_reports
+from trtsmith.converter.base.progress import Progress, Steps, progress_reports, silent
 from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
 from trtsmith.converter.convert.comparison import GraphComparison
@@ -186,16 +186,12 @@ def _with_offer(
         frozen = {**freeze, **values} if isinstance(freeze, Mapping) else [*freeze, *texts]
         trial = replace(options, output=None, keep=False, freeze=frozen, refusals=Refusals(reduce=False))
         with suppress(TrtsmithError):
-            convert(replace(trial, verify=None, expected=None, references=NO_REFERENCES), _silent)
+            convert(replace(trial, verify=None, expected=None, references=NO_REFERENCES), silent)
             return True
         return False
 
     examples = {} if options.inputs is None else load_arrays(options.inputs, "--inputs")
     return offer_freezing(error, analysis.original, examples, analysis.frozen, builds)
-
-
-def _silent(text: str) -> None:
-    del text
 
 
 def analysis_of(options: ConvertOptions) -> Analysis | None:

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.base.output_file import check_report
 from trtsmith.converter.base.own_files import REWRITTEN
-from trtsmith.converter.base.progress import Progress, Steps, progress_reports
+from trtsmith.converter.base.progress import Progress, Steps, progress_reports, silent
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.opening import open_model
@@ -49,7 +49,7 @@ def rewrite_model(
     A graph that TensorRT will refuse is written too: `problems` says why. ConversionError: nodes that a pass knows, and
     refuses to take as they are.
     """
-    with progress_reports(progress or _silent) as telling:
+    with progress_reports(progress or silent) as telling:
         return _rewritten(options, telling, form)
 
 
@@ -71,10 +71,6 @@ def _rewritten(options: ConvertOptions, progress: Steps, form: str) -> Analysis:
         progress.step("saving the rewritten graph")
         save_marked(analysis.graph, options.output, REWRITTEN)
     return analysis
-
-
-def _silent(text: str) -> None:
-    pass
 
 
 def for_plugin_v2(model: Model) -> Model:

@@ -55,6 +55,11 @@ def not_native(domain: str, op_type: str) -> bool:
     return op_type not in native_operators()
 
 
+def inlined(model: Model) -> Model:
+    """The model without functions, but those that `inline` leaves."""
+    return inline(model, frozenset(all_functions(model)))
+
+
 def inline(model: Model, functions: frozenset[Kind]) -> Model:
     """The model with these functions inlined; itself if there are none.
 

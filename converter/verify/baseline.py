@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from trtsmith.converter.base.errors import ConversionError
-from trtsmith.converter.base.progress import Progress, steps_of
+from trtsmith.converter.base.progress import Progress, silent, steps_of
 from trtsmith.converter.engine.bundle.origin import PrecisionSummary
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
@@ -40,11 +40,6 @@ from trtsmith.importers.opdef import Arrays
 
 Outputs = Sequence[Arrays]
 """Outputs by name, for each set of inputs."""
-
-
-def silent(text: str) -> None:
-    """A progress function that ignores its lines."""
-    del text
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from trtsmith.converter.base.errors import TrtsmithError
 from trtsmith.converter.graph.walk import subgraphs, values_read
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.local_functions import inlined
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.inputs import SEED
@@ -35,7 +35,7 @@ def constant_outputs(model: Model, fixed: Collection[str] = ()) -> frozenset[str
 
     fixed: inputs that have one value.
     """
-    graph = _inlined(model).proto.graph
+    graph = inlined(model).proto.graph
     varying = _varying(graph, fixed)
     return frozenset(value.name for value in graph.output if value.name not in varying)
 
@@ -76,14 +76,14 @@ def outputs_behind_branches(
     Of an If outside other graphs that values of inputs decide: what sizes, or `fixed` inputs, decide may be settled in the
     engine. Nothing is said where onnxruntime cannot tell the conditions.
     """
-    inlined = _inlined(model)
-    graph = inlined.proto.graph
+    plain = inlined(model)
+    graph = plain.proto.graph
     nodes = _branching(graph, fixed)
     found: dict[str, Finding] = {}
     if not nodes:
         return found
     with suppress(TrtsmithError):
-        conditions = [_conditions(inlined, {node.input[0] for node in nodes}, feeds) for feeds in sets]
+        conditions = [_conditions(plain, {node.input[0] for node in nodes}, feeds) for feeds in sets]
         for node in nodes:
             taken = {bool(values[node.input[0]].reshape(-1)[0]) for values in conditions}
             branch = _untaken(node, taken)
@@ -124,10 +124,6 @@ def _conditions(model: Model, names: Collection[str], feeds: Arrays) -> dict[str
     return known | run(reference(model.with_proto(proto)), feeds)
 
 
-def _inlined(model: Model) -> Model:
-    return inline(model, frozenset(all_functions(model)))
-
-
 def _varying(graph: onnx.GraphProto, fixed: Collection[str]) -> set[str]:
     """Values that depend on a value of an input, or on random numbers."""
     constants = {tensor.name for tensor in graph.initializer}
@@ -154,7 +150,7 @@ RANDOM = frozenset(
 
 def random_outputs(model: Model) -> dict[str, Finding]:
     """Finds outputs that depend on random numbers: for each, the node that draws them."""
-    graph = _inlined(model).proto.graph
+    graph = inlined(model).proto.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {n.output[0]: a.t for n in graph.node for a in n.attribute if a.name == "value"}
     sources: dict[str, dict[str, str]] = {}

@@ -17,7 +17,7 @@ from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort import open_session, run_session
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.local_functions import inlined
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16
 from trtsmith.converter.rewrite.precision.widen import measured_run, widen_precision
 from trtsmith.converter.verify.allowance import PROVES, changed_by
@@ -29,7 +29,7 @@ _FORMATS = {fmt.name: fmt for fmt in (FP16, BF16)}
 
 def widened(model: Model, *, wide_io: bool = False) -> Model:
     """The model, in standard operators, with every 16-bit value in float32. wide_io: its inputs and outputs, too."""
-    graph = Graph(infer_shapes(inline(model, frozenset(all_functions(model)))))
+    graph = Graph(infer_shapes(inlined(model)))
     widen_precision(graph, wide_io=wide_io)
     return graph.model()
 
@@ -78,7 +78,7 @@ class OwnTypes:
 
     @cached_property
     def _dtypes(self) -> Mapping[str, str]:
-        return value_dtypes(infer_shapes(inline(self._model, frozenset(all_functions(self._model)))).proto)
+        return value_dtypes(infer_shapes(inlined(self._model)).proto)
 
 
 def _in_float32(feeds: Arrays) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.ort_kernels import holds_any
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.local_functions import inlined
 from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated, without_bfloat16
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand, runnable
@@ -87,7 +87,7 @@ def opened_in_types(model: Model, *, optimise: bool | None = None, in_order: boo
 
 def in_float32(model: Model, unrounded: Collection[str] = ()) -> tuple[Model, dict[str, str]]:
     """The model with values of float16 and bfloat16 in float32, rounded; and by name the types of these."""
-    whole = infer_shapes(inline(model, frozenset(all_functions(model))))
+    whole = infer_shapes(inlined(model))
     names = frozenset(map(dtype_name, REDUCED))
     reduced = {name: dtype for name, dtype in value_dtypes(whole.proto).items() if dtype in names}
     return (emulated(whole, unrounded), reduced) if reduced else (model, {})

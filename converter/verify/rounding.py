@@ -17,7 +17,7 @@ from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_sha
 from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.local_functions import inlined
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
@@ -199,7 +199,7 @@ def has_products(model: Model) -> bool:
 
 
 def _inlined(model: Model) -> Model:
-    return infer_shapes(inline(model, frozenset(all_functions(model))))
+    return infer_shapes(inlined(model))
 
 
 def _factors(node: onnx.NodeProto, dtypes: Mapping[str, str]) -> list[tuple[int, str]]:

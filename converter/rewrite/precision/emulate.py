@@ -21,7 +21,7 @@ from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import refill, subgraphs, values_read
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort_kernels import holds_bfloat16
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.local_functions import inlined
 from trtsmith.importers.registry import normalise_domain
 
 REDUCED = frozenset({T.FLOAT16, T.BFLOAT16})
@@ -48,7 +48,7 @@ def without_bfloat16(model: Model) -> Model:
     """The model with bfloat16 values, but inputs and outputs, held in float32, rounded. Itself if it has none."""
     if not holds_bfloat16(model.proto):
         return model
-    wide = emulated(inline(model, frozenset(all_functions(model))), kinds={T.BFLOAT16})
+    wide = emulated(inlined(model), kinds={T.BFLOAT16})
     proto = wide.copied()
     graph, names = proto.graph, FreshNames.of(proto)
     before, after = (

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.local_functions import inlined
 from trtsmith.converter.verify.input_generation.flow_view import InputFlow, InputOperand, Known
 from trtsmith.converter.verify.input_generation.meaning import InputValues, narrower
 from trtsmith.converter.verify.input_generation.operator_rules import meaning_of
@@ -37,7 +37,7 @@ def input_meanings(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> dict[
 
     shapes: of the inputs, so that tables have a known number of rows.
     """
-    whole = _with_shapes(inline(model, frozenset(all_functions(model))), shapes)
+    whole = _with_shapes(inlined(model), shapes)
     known = _known(whole)
     flows: defaultdict[str, tuple[InputFlow, ...]] = defaultdict(tuple)
     for value in whole.proto.graph.input:
