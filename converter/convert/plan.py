@@ -112,72 +112,95 @@ def plan(rewritten: Rewritten, foreign: ForeignPlugins = _NO_OTHERS) -> Plan:
     foreign: the plugins of others; nodes of their op_types that are neither ours nor TensorRT's own are theirs.
     """
     proto = rewritten.model.proto
-    functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
-    replaced = {record.plugin_node: record for record in rewritten.rewrites if record.plugin_node}
-    standing = {name: record for record in rewritten.rewrites for name in record.made}
-    told: set[str] = set()  # rewritten nodes that have their entry
-    theirs = foreign.names
-    declined = {
-        record.node: record
-        for record in rewritten.declined
-        if record.fatal and record.op_type.rpartition("::")[2] not in theirs
-    }
-    ours, native = by_name(), native_operators()
-    plugged = [n for g in all_graphs(proto.graph) for n in g.node if n.domain == PLUGIN_NAMESPACE]
-    plugged = [node for node in plugged if node.op_type in ours]
-    by_plugin = {standing[node.name].node for node in plugged if node.name in standing}
-    read = value_types(proto, {name for node in plugged for name in node.input}) if plugged else {}
-    shapes, dtypes = shapes_of(read), dtypes_of(read)
-    nodes: list[PlannedNode] = []
-    plugins: list[PluginUse] = []
-    others: list[PluginUse] = []
-    warnings: list[str] = []
-    problems = [*foreign.problems, *(record.problem() for record in declined.values())]
+    work = _Planning(rewritten, foreign)
     for node in _all_nodes(rewritten.model, proto.graph):
-        name, op_type, domain = node.name, node.op_type, normalise_domain(node.domain)
-        kind = f"{domain}::{op_type}" if domain else op_type
-        whose = standing.get(name)
-        if whose is not None and whose.node not in told:
-            told.add(whose.node)
-            nodes.append(
-                _rewritten_route(whose, Route.PLUGIN if whose.node in by_plugin else Route.REWRITTEN)
-            )
-        if domain == PLUGIN_NAMESPACE and op_type in ours:
-            op = ours[op_type]
-            record = replaced.get(name, whose)
-            if whose is None:
-                nodes.append(_plugin_route(node, op, record))
-            faults = list(plugin_faults(node, op, shapes, dtypes, record))
-            problems.extend(faults)
-            if not faults:
-                fields = fields_of_node(op, attributes_of(node))
-                plugins.append(
-                    PluginUse(name, op.name, op.version, PLUGIN_NAMESPACE, plugin_fields(op, fields))
-                )
-        elif (domain, op_type) in functions:
-            nodes.append(PlannedNode(name, kind, Route.FUNCTION, "function body in the model"))
-        elif name in declined:
-            nodes.append(PlannedNode(name, kind, Route.UNSUPPORTED, declined[name].refusal.reason))
-        elif op_type in native:
-            if whose is None:
-                nodes.append(PlannedNode(name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
-        elif (held := foreign.plan(node)) is not None:
-            nodes.append(PlannedNode(name, kind, _foreign_route(held), held.how, foreign=True))
-            problems.extend(held.problems)
-            warnings.extend(held.notes)
-            others += [held.use] if held.use is not None else []
-        elif foreign.imports(op_type):
-            nodes.append(PlannedNode(name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
+        work.take(node)
+    gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in work.told)
+    work.nodes.extend(_rewritten_route(record) for record in gone)  # folded away since
+    problems = (*work.problems, *input_problems(proto), *_long_names(proto))
+    return Plan(tuple(work.nodes), tuple(work.plugins), problems, tuple(work.others), tuple(work.warnings))
+
+
+class _Planning:
+    """The plan of the nodes so far. told: rewritten nodes that have their entry."""
+
+    def __init__(self, rewritten: Rewritten, foreign: ForeignPlugins) -> None:
+        proto, rewrites, theirs = rewritten.model.proto, rewritten.rewrites, foreign.names
+        self._path, self._foreign = rewritten.model.path, foreign
+        self._functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
+        self._replaced = {record.plugin_node: record for record in rewrites if record.plugin_node}
+        self._standing = {name: record for record in rewrites for name in record.made}
+        fatal = [record for record in rewritten.declined if record.fatal]
+        self._declined = {r.node: r for r in fatal if r.op_type.rpartition("::")[2] not in theirs}
+        self._ours, self._native = by_name(), native_operators()
+        plugged = [n for g in all_graphs(proto.graph) for n in g.node if self._is_ours(n)]
+        self._by_plugin = {self._standing[n.name].node for n in plugged if n.name in self._standing}
+        read = value_types(proto, {name for node in plugged for name in node.input}) if plugged else {}
+        self._shapes, self._dtypes = shapes_of(read), dtypes_of(read)
+        self.told: set[str] = set()
+        self.nodes: list[PlannedNode] = []
+        self.plugins: list[PluginUse] = []
+        self.others: list[PluginUse] = []
+        self.warnings: list[str] = []
+        self.problems = [*foreign.problems, *(record.problem() for record in self._declined.values())]
+
+    def _is_ours(self, node: onnx.NodeProto) -> bool:
+        return node.domain == PLUGIN_NAMESPACE and node.op_type in self._ours
+
+    def take(self, node: onnx.NodeProto) -> None:
+        whose = self._standing.get(node.name)
+        if whose is not None and whose.node not in self.told:
+            self.told.add(whose.node)
+            route = Route.PLUGIN if whose.node in self._by_plugin else Route.REWRITTEN
+            self.nodes.append(_rewritten_route(whose, route))
+        if self._is_ours(node):
+            self._take_ours(node, whose)
+        elif (normalise_domain(node.domain), node.op_type) in self._functions:
+            self._add(node, Route.FUNCTION, "function body in the model")
+        elif node.name in self._declined:
+            self._add(node, Route.UNSUPPORTED, self._declined[node.name].refusal.reason)
+        elif node.op_type not in self._native:
+            self._take_foreign(node)
+        elif whose is None:
+            self._add(node, Route.NATIVE, _IMPORTED)
+
+    def _add(self, node: onnx.NodeProto, route: Route, how: str, *, foreign: bool = False) -> None:
+        self.nodes.append(PlannedNode(node.name, _kind(node), route, how, foreign=foreign))
+
+    def _take_ours(self, node: onnx.NodeProto, whose: Rewrite | None) -> None:
+        op, record = self._ours[node.op_type], self._replaced.get(node.name, whose)
+        if whose is None:
+            self.nodes.append(_plugin_route(node, op, record))
+        faults = list(plugin_faults(node, op, self._shapes, self._dtypes, record))
+        self.problems.extend(faults)
+        if not faults:
+            fields = plugin_fields(op, fields_of_node(op, attributes_of(node)))
+            self.plugins.append(PluginUse(node.name, op.name, op.version, PLUGIN_NAMESPACE, fields))
+
+    def _take_foreign(self, node: onnx.NodeProto) -> None:
+        """A node that TensorRT's parser does not know by itself."""
+        held = self._foreign.plan(node)
+        if held is not None:
+            self._add(node, _foreign_route(held), held.how, foreign=True)
+            self.problems.extend(held.problems)
+            self.warnings.extend(held.notes)
+            self.others += [held.use] if held.use is not None else []
+        elif self._foreign.imports(node.op_type):
+            self._add(node, Route.NATIVE, _IMPORTED)
         else:
-            path = rewritten.model.path
-            problem = foreign.missing(node, path) or unknown_operator(node, kind, path)
-            problems.append(problem)
-            nodes.append(PlannedNode(name, kind, Route.UNSUPPORTED, problem.what))
-    gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)
-    nodes.extend(_rewritten_route(record) for record in gone)  # folded away since
-    problems.extend(input_problems(proto))
-    problems.extend(_long_names(proto))
-    return Plan(tuple(nodes), tuple(plugins), tuple(problems), tuple(others), tuple(warnings))
+            problem = self._foreign.missing(node, self._path) or unknown_operator(
+                node, _kind(node), self._path
+            )
+            self.problems.append(problem)
+            self._add(node, Route.UNSUPPORTED, problem.what)
+
+
+_IMPORTED = "imported by TensorRT's ONNX parser"
+
+
+def _kind(node: onnx.NodeProto) -> str:
+    domain = normalise_domain(node.domain)
+    return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
 def _long_names(proto: onnx.ModelProto) -> Iterator[Problem]:
