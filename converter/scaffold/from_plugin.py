@@ -176,56 +176,17 @@ class _Drafting:
     def drafted(self, other_versions: Sequence[str]) -> MigratedPlugin:
         plugin, case, found = self.case.plugin, self.case, self.found
         names = self._names()
-        taken = {tuple(dtype for dtype, _ in one) for one in found["combinations"] if _linear(one)}
-        if not taken:
-            raise ValueError("it takes no linear tensors, and a package's plugins take no others")
-        known = {one for one in taken if PORT_TYPES.issuperset(one)} or taken
-        left_out = sorted({dtype for one in taken - known for dtype in one} - PORT_TYPES)
-        taken = known
-        count = len(case.inputs)
-        variables = variables_of(taken, count)
+        taken, left_out = self._types()
         samples = tuple(
             (tuple(map(tuple, inputs)), tuple(map(tuple, outputs))) for inputs, outputs in found["samples"]
         )
-        fewest = min([count, *(len(one.inputs) for one, shapes in self.others if shapes)])
-        ports = [
-            Port(f"{side}_{i}", variable, len(shape), f"{_shown(shape)} in the example", optional=i >= least)
-            for side, shapes, kinds, least in (
-                ("input", samples[0][0], variables[:count], fewest),
-                ("output", samples[0][1], variables[count:], len(variables)),
-            )
-            for i, (shape, variable) in enumerate(zip(shapes, kinds, strict=True))
-        ]
-        inputs, outputs = tuple(ports[:count]), tuple(ports[count:])
+        inputs, outputs = self._ports(taken, *samples[0])
         fields, notes = self._fields()
         values: dict[str, Any] = {
             field.name: _value(field, case.fields.get(field.name, field.default)) for field in fields
         }
-        rules = rules_with_fields(found["rules"], values, found["changed"]) if found["rules"] else None
-        asked = [(values, *one) for one in samples]
-        for one, shapes in self.others:
-            given = tuple(desc.shape for desc in one.inputs)
-            if [*map(len, given)] != [*map(len, samples[0][0])][: len(given)]:
-                ranks = ", ".join(str(len(shape)) for shape in given)
-                notes.append(f"it also takes inputs of ranks {ranks}; the new plugin does not")
-            elif shapes:
-                asked.append((values | dict(one.fields), given, tuple(shapes)))
-        if rules is not None and not all(_holds(rules, *one) for one in asked):
-            rules = None
-        wider = _wider(ports, taken)
-        notes += [found[name] for name in ("alone", "note") if found.get(name)]
-        notes += [f"it also takes {', '.join(left_out)}; the new plugin does not"] * bool(left_out)
-        moved = {name for change, _ in found["changed"] for name in change}
-        notes += [
-            f"it takes no other values of its field {name}: whether shapes follow it was not seen"
-            for name in case.fields
-            if name not in moved and found["rules"]
-        ]
-        if any(not _linear(one) for one in found["combinations"]):
-            notes.append("it also takes tensors that are not linear; the new plugin does not")
-        if other_versions:
-            versions = ", ".join(map(repr, other_versions))
-            notes.append(f"the library has version {versions} of it, too, which is not migrated")
+        rules, odd_ranks = self._rules(values, samples)
+        notes += [*odd_ranks, *self._notes(left_out, other_versions)]
         place = f"{self.package}/{names.snake}.py"
         no_rule = f"write _shape in {place}: the shapes above follow no known rule"
         tried = "\n".join(f"    # {row}" for row in shape_lines(samples))
@@ -264,8 +225,73 @@ class _Drafting:
             workspace=any(found["workspace"]),
         )
         return MigratedPlugin(
-            plugin, draft, rules, samples, tuple(found["workspace"]), wider, tuple(dict.fromkeys(notes))
+            plugin,
+            draft,
+            rules,
+            samples,
+            tuple(found["workspace"]),
+            _wider([*inputs, *outputs], taken),
+            tuple(dict.fromkeys(notes)),
         )
+
+    def _types(self) -> tuple[set[tuple[str, ...]], list[str]]:
+        """The combinations of types of linear tensors, and the types that a package's plugins do not have."""
+        taken = {tuple(dtype for dtype, _ in one) for one in self.found["combinations"] if _linear(one)}
+        if not taken:
+            raise ValueError("it takes no linear tensors, and a package's plugins take no others")
+        known = {one for one in taken if PORT_TYPES.issuperset(one)} or taken
+        return known, sorted({dtype for one in taken - known for dtype in one} - PORT_TYPES)
+
+    def _ports(
+        self, taken: set[tuple[str, ...]], inputs: Sequence[Shape], outputs: Sequence[Shape]
+    ) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """The ports, with the shapes of the first sample in their descriptions."""
+        count = len(self.case.inputs)
+        variables = variables_of(taken, count)
+        fewest = min([count, *(len(one.inputs) for one, shapes in self.others if shapes)])
+
+        def ports(side: str, shapes: Sequence[Shape], kinds: Sequence[str], least: int) -> tuple[Port, ...]:
+            return tuple(
+                Port(f"{side}_{i}", kind, len(shape), f"{_shown(shape)} in the example", optional=i >= least)
+                for i, (shape, kind) in enumerate(zip(shapes, kinds, strict=True))
+            )
+
+        own = ports("input", inputs, variables[:count], fewest)
+        return own, ports("output", outputs, variables[count:], len(variables))
+
+    def _rules(
+        self, values: Mapping[str, Any], samples: Sequence[tuple[Sequence[Shape], Sequence[Shape]]]
+    ) -> tuple[Rules | None, list[str]]:
+        """The shape rules if all that was observed follows them, and notes of inputs of other ranks."""
+        found, notes = self.found, []
+        rules = rules_with_fields(found["rules"], values, found["changed"]) if found["rules"] else None
+        asked: list[tuple[Any, ...]] = [(values, *one) for one in samples]
+        for one, shapes in self.others:
+            given = tuple(desc.shape for desc in one.inputs)
+            if [*map(len, given)] != [*map(len, samples[0][0])][: len(given)]:
+                ranks = ", ".join(str(len(shape)) for shape in given)
+                notes.append(f"it also takes inputs of ranks {ranks}; the new plugin does not")
+            elif shapes:
+                asked.append(({**values, **one.fields}, given, tuple(shapes)))
+        if rules is not None and not all(_holds(rules, *one) for one in asked):
+            rules = None
+        return rules, notes
+
+    def _notes(self, left_out: Sequence[str], other_versions: Sequence[str]) -> Iterator[str]:
+        """What the new plugin does not do, or what was not seen."""
+        found = self.found
+        yield from (found[name] for name in ("alone", "note") if found.get(name))
+        if left_out:
+            yield f"it also takes {', '.join(left_out)}; the new plugin does not"
+        moved = {name for change, _ in found["changed"] for name in change}
+        for name in self.case.fields if found["rules"] else ():
+            if name not in moved:
+                yield f"it takes no other values of its field {name}: whether shapes follow it was not seen"
+        if not all(map(_linear, found["combinations"])):
+            yield "it also takes tensors that are not linear; the new plugin does not"
+        if other_versions:
+            versions = ", ".join(map(repr, other_versions))
+            yield f"the library has version {versions} of it, too, which is not migrated"
 
     def _names(self) -> Names:
         """The plugin's name where it is free, else with V3 behind it."""
