@@ -16,10 +16,11 @@ An activation Affine and LSTM's input_forget have no form that TensorRT takes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
-from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.recurrent.gate_activations import activations, attributes_of
 from trtsmith.converter.rewrite.target import Fault
 
@@ -54,6 +55,38 @@ _ALONE = Fault(
 @node_rule("recurrent", "GRU", "LSTM", "RNN", partly=(*_BATCH_FIRST, _ALONE))
 def recurrent_rule(node: NodeView) -> Replacement | Refusal | None:
     """Rewrites LSTM, GRU and RNN to forms that TensorRT takes."""
+    done = _unknown_gates(node) or _retold(node)
+    if done is not None:
+        return done
+    form, hidden = _Form.of(node), node.attributes.get("hidden_size")
+    if hidden and form == _Form():
+        return None
+    weights = node.shape(2)
+    hidden = hidden or (weights[2] if weights else None)
+    if not hidden:
+        return Refusal(
+            f"{node.op_type} without hidden_size, and recurrent weights {node.input(2)!r} of unknown shape",
+            "one of the two",
+            "give the node its hidden_size",
+        )
+    w, dtype = Writer(node), node.dtype(0)
+    inputs = [form.input(w, index) if name else w.x[index] for index, name in enumerate(node.inputs)]
+    if form.narrow:
+        # TensorRT-RTX 1.7.1 moves a Cast into the loop that it makes of the layer, and then fails there ("Mismatched
+        # number of elements in reshape"). A minimum with infinity changes no number and stays where it is.
+        inputs[0] = w.Min(inputs[0], float("inf"))
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute} | {"hidden_size": hidden}
+    given.pop("layout", None)
+    used = [bool(name) and node.used(index) for index, name in enumerate(node.outputs)]
+    results = list(w.write(node.op_type, *inputs, outputs=used, **given))
+    for index in (index for index, is_used in enumerate(used) if is_used):
+        results[index] = form.output(w, index, results[index], dtype)
+    what = form.words(hidden_given=bool(node.attributes.get("hidden_size")))
+    numerics = f"{node.op_type} of {dtype} is computed in float32 and rounded once" if form.narrow else ""
+    return Replacement(w.finish(*results), f"{node.op_type} {what}", form.notes(node), numerics)
+
+
+def _unknown_gates(node: NodeView) -> Refusal | None:
     if "affine" in (name.lower() for name in node.attributes.get("activations") or ()):
         return Refusal(
             f"{node.op_type} with the activation Affine",
@@ -66,65 +99,63 @@ def recurrent_rule(node: NodeView) -> Replacement | Refusal | None:
             "input_forget = 0",
             "export the recurrence as a Scan or Loop of plain operators",
         )
-    retold = _retold(node)
-    if retold is not None:
-        return retold
-    dtype = node.dtype(0)
-    narrow = dtype in ("float16", "bfloat16") and bool(node.input(_SEQUENCE_LENS))
-    narrow |= dtype == "bfloat16" and node.op_type == "GRU"
-    hidden = node.attributes.get("hidden_size")
-    batch_first = bool(node.attributes.get("layout", 0)) and any(map(node.has, _BATCH_FIRST))
-    alone = node.has(_ALONE) and _hangs(node, hidden, batch_first)
-    if not narrow and hidden and not batch_first and not alone:
-        return None
-    if not hidden:
-        weights = node.shape(2)
-        hidden = weights[2] if weights else None
-    if not hidden:
-        return Refusal(
-            f"{node.op_type} without hidden_size, and recurrent weights {node.input(2)!r} of unknown shape",
-            "one of the two",
-            "give the node its hidden_size",
-        )
-    w = Writer(node)
-    inputs = []
-    for index, name in enumerate(node.inputs):
+    return None
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How the inputs and outputs differ from those that TensorRT takes.
+
+    narrow: in 16 bits. batch_first: layout = 1. alone: one sequence, which gets a copy beside it.
+    """
+
+    narrow: bool = False
+    batch_first: bool = False
+    alone: bool = False
+
+    @staticmethod
+    def of(node: NodeView) -> _Form:
+        dtype = node.dtype(0)
+        narrow = dtype in ("float16", "bfloat16") and bool(node.input(_SEQUENCE_LENS))
+        narrow |= dtype == "bfloat16" and node.op_type == "GRU"
+        batch_first = bool(node.attributes.get("layout", 0)) and any(map(node.has, _BATCH_FIRST))
+        alone = node.has(_ALONE) and _hangs(node, node.attributes.get("hidden_size"), batch_first)
+        return _Form(narrow, batch_first, alone)
+
+    def input(self, w: Writer, index: int) -> Value:
+        """The connected input of this index, as the new node takes it."""
         value = w.x[index]
-        if narrow and name and index != _SEQUENCE_LENS:
+        if self.narrow and index != _SEQUENCE_LENS:
             value = w.Cast(value, to="float32")
-        if batch_first and name and index in (0, *_STATES):
+        if self.batch_first and index in (0, *_STATES):
             value = w.Transpose(value, perm=[1, 0, 2])
-        if alone and name and index in (0, _SEQUENCE_LENS, *_STATES):
+        if self.alone and index in (0, _SEQUENCE_LENS, *_STATES):
             value = w.Concat(value, value, axis=0 if index == _SEQUENCE_LENS else 1)
-        inputs.append(value)
-    if narrow:
-        # TensorRT-RTX 1.7.1 moves a Cast into the loop that it makes of the layer, and then fails there ("Mismatched
-        # number of elements in reshape"). A minimum with infinity changes no number and stays where it is.
-        inputs[0] = w.Min(inputs[0], float("inf"))
-    given = {a.name: node.attributes[a.name] for a in node.proto.attribute} | {"hidden_size": hidden}
-    given.pop("layout", None)
-    used = [bool(name) and node.used(index) for index, name in enumerate(node.outputs)]
-    results = list(w.write(node.op_type, *inputs, outputs=used, **given))
-    for index, value in enumerate(results):
-        if not used[index]:
-            continue
-        if alone:  # the batch is the last axis but one
+        return value
+
+    def output(self, w: Writer, index: int, value: Value, dtype: str | None) -> Value:
+        """The output of this index, as the old node had it."""
+        if self.alone:  # the batch is the last axis but one
             value = w.Gather(value, [0], axis=2 if index == 0 else 1)
-        if batch_first:  # [sequence, directions, batch, hidden] and [directions, batch, hidden]
+        if self.batch_first:  # [sequence, directions, batch, hidden] and [directions, batch, hidden]
             value = w.Transpose(value, perm=[2, 0, 1, 3] if index == 0 else [1, 0, 2])
-        results[index] = w.Cast(value, to=dtype) if narrow else value
-    what = (
-        *(["in float32"] if narrow else []),
-        *(["with the sequence first"] if batch_first else []),
-        *(["with a copy of its only sequence beside it"] if alone else []),
-        *([] if node.attributes.get("hidden_size") else ["with the hidden_size of its weights"]),
-    )
-    numerics = f"{node.op_type} of {dtype} is computed in float32 and rounded once" if narrow else ""
-    notes = (
-        *((node.because(_BATCH_FIRST, "the sequence is transposed to the front"),) if batch_first else ()),
-        *((node.because([_ALONE], "a copy of it goes along"),) if alone else ()),
-    )
-    return Replacement(w.finish(*results), f"{node.op_type} {', '.join(what)}", notes, numerics)
+        return w.Cast(value, to=dtype) if self.narrow else value
+
+    def notes(self, node: NodeView) -> tuple[str, ...]:
+        first = "the sequence is transposed to the front"
+        return (
+            *((node.because(_BATCH_FIRST, first),) if self.batch_first else ()),
+            *((node.because([_ALONE], "a copy of it goes along"),) if self.alone else ()),
+        )
+
+    def words(self, *, hidden_given: bool) -> str:
+        told = {
+            "in float32": self.narrow,
+            "with the sequence first": self.batch_first,
+            "with a copy of its only sequence beside it": self.alone,
+            "with the hidden_size of its weights": not hidden_given,
+        }
+        return ", ".join(text for text, holds in told.items() if holds)
 
 
 def _retold(node: NodeView) -> Replacement | None:
