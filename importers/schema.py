@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx
@@ -62,45 +62,55 @@ def operator_inference(op: OpDef) -> Callable[[Any], None]:
     """The operator's shape rule as an inference function, as onnx.defs.OpSchema takes it."""
 
     def infer(context: Any) -> None:
-        types = [context.get_input_type(i) for i in range(context.get_num_inputs())]
-        attributes = {}
-        for f in op.fields:
-            attribute = context.get_attribute(f.name)
-            if attribute is None:
-                return
-            attributes[f.name] = onnx.helper.get_attribute_value(attribute)
-        first = {v: _ONLY[v] for v in dict.fromkeys(port.type for port in op.outputs) if v in _ONLY}
-        shapes = {port.name: (Unknown(),) for port in op.sizes}
-        for port, type_ in zip(op.inputs, types, strict=False):
-            if type_ is None or not type_.HasField("tensor_type"):
-                continue
-            tensor = type_.tensor_type
-            first.setdefault(port.type, tensor.elem_type)
-            if tensor.HasField("shape"):
-                if port.rank is not None and len(tensor.shape.dim) != port.rank:
-                    return  # plan reports the rank, with the node's name
-                shapes[port.name] = tuple(_dim(d) for d in tensor.shape.dim)
+        attributes = {f.name: context.get_attribute(f.name) for f in op.fields}
+        known = _known_inputs(op, context)
+        if known is None or any(found is None for found in attributes.values()):
+            return
+        types, shapes = known
         try:
-            fields = fields_of_node(op, attributes)
+            values = {name: onnx.helper.get_attribute_value(found) for name, found in attributes.items()}
+            fields = fields_of_node(op, values)
             outputs = op.shape(fields, shapes) if check_fields(op, fields) is None else {}
         except (KeyError, TypeError):  # a shape that the rule needs is unknown, or a field is not of its kind
             outputs = {}
         for index, port in enumerate(op.outputs):
-            result = TypeProto()
-            result.tensor_type.elem_type = first.get(port.type, TensorProto.UNDEFINED)
-            if result.tensor_type.elem_type == TensorProto.UNDEFINED:
-                continue
-            if port.name in outputs:
-                result.tensor_type.shape.SetInParent()
-                for dim in outputs[port.name]:
-                    entry = result.tensor_type.shape.dim.add()
-                    if isinstance(dim, int):
-                        entry.dim_value = dim
-                    elif dim.name:
-                        entry.dim_param = dim.name
-            context.set_output_type(index, result)
+            elem_type = types.get(port.type, TensorProto.UNDEFINED)
+            if elem_type != TensorProto.UNDEFINED:
+                context.set_output_type(index, _tensor_type(elem_type, outputs.get(port.name)))
 
     return infer
+
+
+def _known_inputs(op: OpDef, context: Any) -> tuple[dict[str, int], dict[str, tuple[Any, ...]]] | None:
+    """Element types by type variable, and shapes by port. None for a wrong rank, which the plan reports."""
+    types = {v: _ONLY[v] for v in dict.fromkeys(port.type for port in op.outputs) if v in _ONLY}
+    shapes: dict[str, tuple[Any, ...]] = {port.name: (Unknown(),) for port in op.sizes}
+    for port, index in zip(op.inputs, range(context.get_num_inputs()), strict=False):
+        type_ = context.get_input_type(index)
+        if type_ is None or not type_.HasField("tensor_type"):
+            continue
+        tensor = type_.tensor_type
+        types.setdefault(port.type, tensor.elem_type)
+        if tensor.HasField("shape"):
+            if port.rank is not None and len(tensor.shape.dim) != port.rank:
+                return None
+            shapes[port.name] = tuple(_dim(d) for d in tensor.shape.dim)
+    return types, shapes
+
+
+def _tensor_type(elem_type: int, shape: Sequence[Any] | None) -> TypeProto:
+    """shape: None where it is not known."""
+    result = TypeProto()
+    result.tensor_type.elem_type = elem_type
+    if shape is not None:
+        result.tensor_type.shape.SetInParent()
+        for dim in shape:
+            entry = result.tensor_type.shape.dim.add()
+            if isinstance(dim, int):
+                entry.dim_value = dim
+            elif dim.name:
+                entry.dim_param = dim.name
+    return result
 
 
 def _dim(dim: Any) -> Any:

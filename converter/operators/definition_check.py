@@ -197,6 +197,19 @@ def _alias(op: OpDef, alias: Alias) -> Iterator[DefinitionFault]:
             )
         elif domain == "ai.onnx":
             yield f"{kind} has the domain 'ai.onnx'", "'' for ONNX's own domain", "write ''"
+    yield from _alias_ports(op, alias, kind)
+    for part in ("prologue", "epilogue"):
+        text = getattr(alias, part)
+        if isinstance(text, str) and text:
+            try:
+                parse_statements(text, FRAGMENT_OPSET)
+            except onnx.parser.ParseError as error:
+                what = f"{kind} has a {part} that cannot be parsed: {said_by_parser(error)}"
+                yield what, "statements in onnx.parser's syntax, one a line: y = Op <a = 1> (x)", "correct it"
+    yield from _alias_attributes(op, alias, kind)
+
+
+def _alias_ports(op: OpDef, alias: Alias, kind: str) -> Iterator[DefinitionFault]:
     names = [name.rstrip("?") for name in alias.inputs]
     missing = [port.name for port in op.inputs if not port.optional and port.name not in names]
     if missing and not alias.prologue:
@@ -207,14 +220,9 @@ def _alias(op: OpDef, alias: Alias) -> Iterator[DefinitionFault]:
     if unmade and not alias.epilogue:
         what = f"{kind} has the output {unmade[0]!r}, which is no port"
         yield what, f"one of {', '.join(sorted(ports))}, or an epilogue that makes it", "correct its outputs"
-    for part in ("prologue", "epilogue"):
-        text = getattr(alias, part)
-        if isinstance(text, str) and text:
-            try:
-                parse_statements(text, FRAGMENT_OPSET)
-            except onnx.parser.ParseError as error:
-                what = f"{kind} has a {part} that cannot be parsed: {said_by_parser(error)}"
-                yield what, "statements in onnx.parser's syntax, one a line: y = Op <a = 1> (x)", "correct it"
+
+
+def _alias_attributes(op: OpDef, alias: Alias, kind: str) -> Iterator[DefinitionFault]:
     attributes = {attr.name for attr in (*alias.attributes, *alias.constants) if not attr.ignored}
     wanted = {field.name for field in op.fields}
     if alias.fields is Alias.fields and attributes != wanted:

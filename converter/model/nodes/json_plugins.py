@@ -42,39 +42,46 @@ def name_plugins(proto: onnx.ModelProto, file: str) -> list[Problem]:
         if node.op_type != "Plugin" or (domain, "Plugin") in own:
             continue
         texts = {a.name: a.s.decode("utf-8", "replace") for a in node.attribute if a.type == a.STRING}
-        if not texts.get("name"):
+        name = texts.get("name")
+        if not name:
             continue
-        if onnx.defs.has(texts["name"], newest) or (domain, texts["name"]) in own:
-            problems.append(
-                Problem(
-                    f"It names the plugin {texts['name'][:80]!r}, which is an operator of ONNX or a function of the model.",
-                    f"{file}: node {node.name[:200]!r} (Plugin)",
-                    "the name of a plugin",
-                    "export the operator or the call of the function itself, without a node Plugin around it",
-                )
+        if onnx.defs.has(name, newest) or (domain, name) in own:
+            what = (
+                f"It names the plugin {name[:80]!r}, which is an operator of ONNX or a function of the model."
             )
+            fix = "export the operator or the call of the function itself, without a node Plugin around it"
+            problems.append(_problem(node, file, what, "the name of a plugin", fix))
             continue
         try:
-            found = json.loads(texts.get("info") or "{}")
-            for wrong in (
-                (v for v in found.values() if isinstance(v, dict)) if isinstance(found, dict) else [found]
-            ):
-                raise TypeError(f"{str(wrong)[:80]} is a {type(wrong).__name__}")
-            made = [helper.make_attribute(name, value) for name, value in found.items()]
+            made = _attributes(texts.get("info") or "{}")
         except (ValueError, TypeError, RecursionError) as error:
-            problems.append(
-                Problem(
-                    f"Its attribute 'info' has no attributes of the plugin {texts['name'][:80]!r}: {str(error)[:200]}.",
-                    f"{file}: node {node.name[:200]!r} (Plugin)",
-                    "a JSON object of numbers, texts and lists of them, or an empty text for no attributes",
-                    "write info_s=json.dumps({...}) where the model is exported",
-                )
-            )
+            what = f"Its attribute 'info' has no attributes of the plugin {name[:80]!r}: {str(error)[:200]}."
+            expected = "a JSON object of numbers, texts and lists of them, or an empty text for no attributes"
+            fix = "write info_s=json.dumps({...}) where the model is exported"
+            problems.append(_problem(node, file, what, expected, fix))
             continue
-        kept = [a for a in node.attribute if a.name not in {"name", "info", *found}]
-        for attribute in kept:
-            attribute.name = _RENAMED.get(attribute.name, attribute.name)
-        node.op_type = texts["name"]
-        del node.attribute[:]
-        node.attribute.extend([*kept, *made])
+        _name_plugin(node, name, made)
     return problems
+
+
+def _problem(node: onnx.NodeProto, file: str, what: str, expected: str, fix: str) -> Problem:
+    return Problem(what, f"{file}: node {node.name[:200]!r} (Plugin)", expected, fix)
+
+
+def _attributes(info: str) -> list[onnx.AttributeProto]:
+    """Raises ValueError or TypeError for what is no JSON object of attributes."""
+    found = json.loads(info)
+    wrong = [v for v in found.values() if isinstance(v, dict)] if isinstance(found, dict) else [found]
+    if wrong:
+        raise TypeError(f"{str(wrong[0])[:80]} is a {type(wrong[0]).__name__}")
+    return [helper.make_attribute(name, value) for name, value in found.items()]
+
+
+def _name_plugin(node: onnx.NodeProto, name: str, made: list[onnx.AttributeProto]) -> None:
+    dropped = {"name", "info", *(attribute.name for attribute in made)}
+    kept = [attribute for attribute in node.attribute if attribute.name not in dropped]
+    for attribute in kept:
+        attribute.name = _RENAMED.get(attribute.name, attribute.name)
+    node.op_type = name
+    del node.attribute[:]
+    node.attribute.extend([*kept, *made])

@@ -121,15 +121,7 @@ class _RouteSources:
 
     def route(self, entry: NetworkEntry) -> NodeRoute:
         named = entry.name if entry.name and entry.name not in self.shared else ""
-        record = self.records.get(named) if named else None
-        if record is not None and record.op_type != entry.op:
-            record = None
-        maker = self.nodes.get(named) if named else None
-        if record is None and maker is None:
-            maker = next((self.makers[name] for name in entry.outputs if name in self.makers), None)
-            record = self.standing.get(maker.name) if maker is not None else None
-            if record is not None and record.op_type != entry.op:
-                record = None  # the value is made by what stands for another node
+        record, maker = self._found(entry, named)
         if record is not None:
             return self._rewritten(record)
         held = self.planned.get(named)
@@ -145,6 +137,20 @@ class _RouteSources:
                 Route.FUNCTION.value, "", "a function of the model, whose nodes stand in its place"
             )
         return NodeRoute(GONE, "", _WHY_GONE)
+
+    def _found(self, entry: NetworkEntry, named: str) -> tuple[Rewrite | None, onnx.NodeProto | None]:
+        """The record of what became of the node, and the node that stands for it; by its name, or by its outputs."""
+
+        def of_entry(record: Rewrite | None) -> Rewrite | None:
+            return record if record is not None and record.op_type == entry.op else None
+
+        record = of_entry(self.records.get(named)) if named else None
+        maker = self.nodes.get(named) if named else None
+        if record is None and maker is None:
+            maker = next((self.makers[name] for name in entry.outputs if name in self.makers), None)
+            # of another op_type, it is of a node that the same node stands for
+            record = of_entry(self.standing.get(maker.name)) if maker is not None else None
+        return record, maker
 
     def _rewritten(self, record: Rewrite) -> NodeRoute:
         held = self.planned.get(record.node)
