@@ -99,12 +99,12 @@ INCONSISTENT = (
 )
 
 
-LOW, HIGH = np.array([-2.0, -1.0, -1.5]), np.array([4.0, 3.0, 2.5])
+LOWEST, HIGHEST = np.array([-2.0, -1.0, -1.5]), np.array([4.0, 3.0, 2.5])
 
 
 def counted(points: Any) -> int:
     position = numbers(points)[:, :3]
-    return int(((position >= LOW) & (position < HIGH)).all(axis=1).sum())
+    return int(((position >= LOWEST) & (position < HIGHEST)).all(axis=1).sum())
 
 
 def huge(side: int, device: str) -> Huge:
@@ -113,13 +113,13 @@ def huge(side: int, device: str) -> Huge:
 
     rng = np.random.default_rng(3)
     made = rng.normal(size=(2, 30, 4))
-    made[..., :3] = LOW + (HIGH - LOW) * (rng.random((2, 30, 3)) * 1.04 - 0.02)
+    made[..., :3] = LOWEST + (HIGHEST - LOWEST) * (rng.random((2, 30, 3)) * 1.04 - 0.02)
     points = torch.tensor(made, device=device).half()
     fields = {
         "max_points": 32,
         "max_voxels": side // 2,
         "features": 10,
-        "point_cloud_range": (*LOW, *HIGH),
+        "point_cloud_range": (*LOWEST, *HIGHEST),
         "voxel_size": (0.5, 0.5, 4.0),
         "pillars": 1,
     }
