@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -44,16 +45,19 @@ def shape_values(tensor: gs.Tensor, depth: int = _DEPTH) -> tuple[Dim, ...] | No
         return None
     parts = [shape_values(part, depth - 1) for part in node.inputs]
     known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or not known:
-        return None
-    if node.op == "Concat":
-        return tuple(chain.from_iterable(known))
-    data = known[0]
-    if node.op == "Gather":
-        indices = [index for index in known[1] if isinstance(index, int) and -len(data) <= index < len(data)]
-        return tuple(data[index] for index in indices) if len(indices) == len(known[1]) else None
-    if node.op == "Slice":
-        start, end, step = known[1][:1], known[2][:1], known[4][:1] if len(known) > 4 else (1,)
+    return _moved(node.op, known) if known and len(known) == len(parts) else None
+
+
+def _moved(op: str, parts: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...] | None:
+    """The result of an operator that moves elements."""
+    data = parts[0]
+    if op == "Concat":
+        return tuple(chain.from_iterable(parts))
+    if op == "Gather":
+        indices = [index for index in parts[1] if isinstance(index, int) and -len(data) <= index < len(data)]
+        return tuple(data[index] for index in indices) if len(indices) == len(parts[1]) else None
+    if op == "Slice":
+        start, end, step = parts[1][:1], parts[2][:1], parts[4][:1] if len(parts) > 4 else (1,)
         bounds = [bound for bound in (*start, *end, *step) if isinstance(bound, int)]
         return data[slice(*bounds)] if len(bounds) == 3 else None
     return data

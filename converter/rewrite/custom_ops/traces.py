@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ from trtsmith.converter.rewrite.custom_ops.layout import (
     Atom,
     Atoms,
     Layout,
+    Size,
     UnprovedError,
     extent,
     shown,
@@ -170,23 +171,7 @@ def order(origin: gs.Tensor, roles: Roles) -> Order:
             )
         if parts:
             atoms[name] = parts[0]
-    memory: list[list[str]] = []
-    for axis, size in enumerate(dims):
-        names: list[str] = []
-        place = ONE
-        left = [name for name, atom in atoms.items() if atom.axis == axis]
-        while left:
-            inner = next((name for name in left if atoms[name].stride == place), None)
-            if inner is None:
-                break
-            left.remove(inner)
-            names.insert(0, inner)
-            place = place * atoms[inner].size
-        if left or place != size:
-            raise UnprovedError(
-                f"axis {axis} of {origin.name!r} has {size} elements, of which {place} are used", "all, once"
-            )
-        memory.append(names)
+    memory = [_in_memory(origin, axis, size, atoms) for axis, size in enumerate(dims)]
     sizes = {name: extent(parts) for name, parts in roles}
     target = list(sizes)
     flat = [name for names in memory for name in names]
@@ -203,6 +188,25 @@ def order(origin: gs.Tensor, roles: Roles) -> Order:
     if shape.count(-1) > 1:
         raise UnprovedError(f"{origin.name!r} has sizes {shown(dims)}", "one axis of unknown size, the batch")
     return Order(tuple(shape), perm)
+
+
+def _in_memory(origin: gs.Tensor, axis: int, size: Size, atoms: Mapping[str, Atom]) -> list[str]:
+    """The roles that lie along an axis, from the outermost; UnprovedError if they are not all of it."""
+    names: list[str] = []
+    place = ONE
+    left = [name for name, atom in atoms.items() if atom.axis == axis]
+    while left:
+        inner = next((name for name in left if atoms[name].stride == place), None)
+        if inner is None:
+            break
+        left.remove(inner)
+        names.insert(0, inner)
+        place = place * atoms[inner].size
+    if left or place != size:
+        raise UnprovedError(
+            f"axis {axis} of {origin.name!r} has {size} elements, of which {place} are used", "all, once"
+        )
+    return names
 
 
 def place(origin: gs.Tensor, how: Order, name: str) -> tuple[gs.Tensor, list[gs.Node]]:

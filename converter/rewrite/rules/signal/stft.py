@@ -20,18 +20,13 @@ def stft_rule(node: NodeView) -> Replacement | Refusal | None:
     window_as_given = not node.input(2) or (node.is_constant(2) and not node.folded(2))
     if window_as_given and not complex_signal:
         return None
-    step, length = _number(node, 1), _number(node, 3)
-    if length is None and node.input(2):
-        sizes = node.shape(2)
-        length = sizes[0] if sizes else None
-    if step is None or length is None or dtype is None or shape is None:
-        missing = "frame_step" if step is None else "frame_length" if length is None else "the signal's type"
-        culprit = node.input(1 if step is None else 3 if length is None else 0)
-        return Refusal(
-            f"{missing} ({culprit!r}) is not known before run time",
-            "a constant, and a window of fixed length",
-            f"freeze it: --freeze {quote(culprit)}=N" if culprit else "give the window a fixed length",
-        )
+    step, length = _number(node, 1), _length(node)
+    if step is None:
+        return _not_known("frame_step", node.input(1))
+    if length is None:
+        return _not_known("frame_length", node.input(3))
+    if dtype is None or shape is None:
+        return _not_known("the signal's type", node.input(0))
     parts = 2 if complex_signal else 1
     bins = length // 2 + 1 if node.attributes.get("onesided", 1) else length
     w = Writer(node)
@@ -52,6 +47,23 @@ def stft_rule(node: NodeView) -> Replacement | Refusal | None:
         "STFT by frames and the matrix of its transform",
         numerics=PRODUCT,
     )
+
+
+def _not_known(what: str, culprit: str) -> Refusal:
+    return Refusal(
+        f"{what} ({culprit!r}) is not known before run time",
+        "a constant, and a window of fixed length",
+        f"freeze it: --freeze {quote(culprit)}=N" if culprit else "give the window a fixed length",
+    )
+
+
+def _length(node: NodeView) -> int | None:
+    """Of a frame: as the node has it, or its window."""
+    length = _number(node, 3)
+    if length is None and node.input(2):
+        sizes = node.shape(2)
+        return sizes[0] if sizes else None
+    return length
 
 
 def _number(node: NodeView, index: int) -> int | None:

@@ -170,17 +170,26 @@ def _cluster_pairs(w: Writer, dtype: str) -> Value | Refusal:
             reason = f"{count} neighbours are asked for, and {node.input(0)!r} has {end - start} points"
             where = f" in cloud {cloud}" if several else ""
             return Refusal(reason + where, f"{count} points or more", "export the model with more points")
-        first, last = bounds[1][cloud] if several else (0, 0)
-        clouds = (w.slice(x, [start], [end], [0]), w.slice(y, [first], [last], [0])) if several else (x, y)
-        sides = [w.Unsqueeze(part, axes=[0]) for part in clouds]
-        places = plugin_outputs(w, _NEIGHBOURS, sides, {"neighbours": count})[1]
-        row = w.Reshape(w.arange(w.size(clouds[1], 0)), shape=[-1, 1])
-        rows = w.Reshape(w.Expand(row, [1, count]), shape=[-1])
-        columns = w.Cast(w.Reshape(places, shape=[-1]), to="int64")
         if several:
+            first, last = bounds[1][cloud]
+            rows, columns = _pairs(
+                w, w.slice(x, [start], [end], [0]), w.slice(y, [first], [last], [0]), count
+            )
             rows, columns = rows + first, columns + start
+        else:
+            rows, columns = _pairs(w, x, y, count)
         found.append(w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in (rows, columns)), axis=0))
     return w.Concat(*found, axis=1) if several else found[0]
+
+
+def _pairs(w: Writer, x: Value, y: Value, count: int) -> tuple[Value, Value]:
+    """The rows of y, each `count` times, and the rows of x that are nearest to it."""
+    places = plugin_outputs(
+        w, _NEIGHBOURS, [w.Unsqueeze(x, axes=[0]), w.Unsqueeze(y, axes=[0])], {"neighbours": count}
+    )[1]
+    row = w.Reshape(w.arange(w.size(y, 0)), shape=[-1, 1])
+    rows = w.Reshape(w.Expand(row, [1, count]), shape=[-1])
+    return rows, w.Cast(w.Reshape(places, shape=[-1]), to="int64")
 
 
 def _ball(w: Writer, dtype: str) -> Replacement | Refusal:
