@@ -124,23 +124,7 @@ def open_session(
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
     # It fuses a blocked DequantizeLinear and its MatMul, and rounds the other operand to int8 unless told not to.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
-    if _is_in_place(model):
-        folder = str(model.path.parent.resolve())
-        options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
-    else:
-        # onnxruntime looks for the files of other tensors than these on disk even so; those have to go inside.
-        _constants_as_initializers(proto)
-        for tensor, _ in islice(iter_tensors(proto), len(proto.graph.initializer), None):
-            if is_external(tensor):
-                content = model.bytes(tensor).tobytes()
-                tensor.ClearField("external_data")
-                tensor.ClearField("data_location")
-                tensor.raw_data = content
-        files = model.files
-        buffers = [file.bytes for file in files.values()]
-        options.add_external_initializers_from_files_in_memory(
-            list(files), buffers, [len(b) for b in buffers]
-        )
+    _give_files(model, proto, options)
 
     def opened() -> ort.InferenceSession:
         with foreign_code():
@@ -162,6 +146,26 @@ def open_session(
         with suppress(*_ORT_ERRORS):
             return _of_any_opset(opened)
     raise refusal
+
+
+def _give_files(model: Model, proto: onnx.ModelProto, options: ort.SessionOptions) -> None:
+    """Tells onnxruntime where the weights of the proto are: in their files, or in memory."""
+    if _is_in_place(model):
+        folder = str(model.path.parent.resolve())
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+        return
+    # onnxruntime looks for the files of other tensors than these on disk even so; those have to go inside.
+    _constants_as_initializers(proto)
+    for tensor, _ in islice(iter_tensors(proto), len(proto.graph.initializer), None):
+        if is_external(tensor):
+            content = model.bytes(tensor).tobytes()
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+            tensor.raw_data = content
+    buffers = [file.bytes for file in model.files.values()]
+    options.add_external_initializers_from_files_in_memory(
+        list(model.files), buffers, [len(b) for b in buffers]
+    )
 
 
 def _widen_ends(graph: onnx.GraphProto) -> None:

@@ -308,29 +308,16 @@ class _Drafting:
             raise ValueError(error.problems[0].what) from error
 
     def _fields(self) -> tuple[tuple[Field, ...], list[str]]:
+        """The fields, and notes of what is known of them less well."""
         fields, notes = [], []
         for one in self.creator["fields"]:
-            name, kind, value = one["name"], one["type"], self.case.fields.get(one["name"])
-            if not _NAME.fullmatch(name or ""):
-                raise ValueError(
-                    f"it has a field called {name!r}; a package's are letters, digits and underscores"
-                )
-            if kind == "unknown" and value is not None:  # the creator names it only
-                kind = (
-                    "int32"
-                    if all(isinstance(v, int) for v in np.ravel(np.array(value, object)))
-                    else "float32"
-                )
-            whole = re.fullmatch(r"int(8|16|32|64)", kind) is not None
-            if not (whole or re.fullmatch(r"float(16|32|64)", kind)):
-                raise ValueError(f"its field {name} is of type {kind}; a package's are int32 and float32")
+            name, value = one["name"], self.case.fields.get(one["name"])
+            kind, whole = _kind(name, one["type"], value)
             default = one["default"]
             if value is None and default is None:
                 raise ValueError(f"no value of its field {name} is known; give one: --example {name}=1")
             listed = isinstance(value, tuple) if value is not None else one["length"] > 1
             size = len(value) if isinstance(value, tuple) else one["length"]
-            if default is not None:
-                default = tuple(default) if listed else default[0]
             if default is None and name in self.found["optional"]:
                 notes.append(
                     f"it is created without its field {name}, too, with a value that it does not say"
@@ -339,8 +326,26 @@ class _Drafting:
                 notes.append(f"its field {name} was {kind}, and is {'int32' if whole else 'float32'}")
             kinds = (Kind.INTS, Kind.INT) if whole else (Kind.FLOATS, Kind.FLOAT)
             field = Field(name, kinds[not listed], "field of the V2 plugin", size if listed else None)
-            fields.append(field if default is None else replace(field, default=_value(field, default)))
+            if default is not None:
+                field = replace(field, default=_value(field, tuple(default) if listed else default[0]))
+            fields.append(field)
         return tuple(fields), notes
+
+
+def _kind(name: str, kind: str, value: Any) -> tuple[str, bool]:
+    """The type of a field, and whether it is of whole numbers. Raises ValueError for others than a package's.
+
+    value: a known one, by which the type is told where the creator only names the field.
+    """
+    if not _NAME.fullmatch(name or ""):
+        raise ValueError(f"it has a field called {name!r}; a package's are letters, digits and underscores")
+    if kind == "unknown" and value is not None:
+        whole_values = all(isinstance(v, int) for v in np.ravel(np.array(value, object)))
+        kind = "int32" if whole_values else "float32"
+    whole = re.fullmatch(r"int(8|16|32|64)", kind) is not None
+    if not (whole or re.fullmatch(r"float(16|32|64)", kind)):
+        raise ValueError(f"its field {name} is of type {kind}; a package's are int32 and float32")
+    return kind, whole
 
 
 def _bounded(field: Field, minimum: Mapping[str, int], rules: Rules) -> Field:

@@ -6,6 +6,7 @@ import fnmatch
 import itertools
 import math
 import re
+from argparse import Action
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -176,31 +177,34 @@ def _read_axis(given: Given, reader: OptionReader, of_model: bool) -> MatrixAxis
     values: dict[str, Setting] = {}
     seen: dict[str, str] = {}
     for inner in given.inner():
-        if action is None:
-            if not inner.is_table():
-                continue
-            needs = read_needs(inner["needs"]) if "needs" in inner else {}
-            label, setting = inner.name, Setting(reader.read(inner, ("needs",)), needs)
-        else:
-            one = Given(inner.file, inner.keys, name, inner.value)
-            label = str(inner.keys[-1]) if isinstance(given.value, dict) else _label(name, inner.value)
-            unnamed = (
-                isinstance(given.value, dict)
-                and kind_of_action(action).named
-                and isinstance(inner.value, str)
-            )
-            if label == "" or unnamed:
-                what = f"the value of the axis {name} is {shown(inner.value)}"
-                form = "a table { NAME = value }"
-                expected = f"{form}, as {name} = {{ small = ..., large = ... }}: its values need names"
-                inner.wrong(what, expected, "give it a name")
-                continue
-            setting = Setting({} if inner.value == DEFAULT else {action.dest: one})
-        if _is_new(label, seen, inner, name):
-            values[label] = setting
+        found = _options(inner, reader) if action is None else _value(inner, given, action)
+        if found is not None and _is_new(found[0], seen, inner, name):
+            values[found[0]] = found[1]
     axis = MatrixAxis(given, "" if action is None else action.dest, values)
     _check_same(axis, reader)
     return axis if values else None
+
+
+def _options(inner: Given, reader: OptionReader) -> tuple[str, Setting] | None:
+    """A set of options, and its name; None for what is no table, which is a problem then."""
+    if not inner.is_table():
+        return None
+    needs = read_needs(inner["needs"]) if "needs" in inner else {}
+    return inner.name, Setting(reader.read(inner, ("needs",)), needs)
+
+
+def _value(inner: Given, axis: Given, action: Action) -> tuple[str, Setting] | None:
+    """A value of an option's axis, and its name; None for a value that needs a name, which is a problem then."""
+    one = Given(inner.file, inner.keys, axis.name, inner.value)
+    named = isinstance(axis.value, dict)
+    label = str(inner.keys[-1]) if named else _label(axis.name, inner.value)
+    if label == "" or (named and kind_of_action(action).named and isinstance(inner.value, str)):
+        what = f"the value of the axis {axis.name} is {shown(inner.value)}"
+        form = "a table { NAME = value }"
+        expected = f"{form}, as {axis.name} = {{ small = ..., large = ... }}: its values need names"
+        inner.wrong(what, expected, "give it a name")
+        return None
+    return label, Setting({} if inner.value == DEFAULT else {action.dest: one})
 
 
 def _label(axis: str, value: Any) -> str:
