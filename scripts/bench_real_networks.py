@@ -1,4 +1,4 @@
-"""Times networks of real size on a GPU in the ways that a user can pick: our engines, TensorRT's own import, PyTorch.
+"""Times networks of real size on a GPU in the ways open to a user: our engines, TensorRT's own import, PyTorch.
 
     python3 scripts/bench_real_networks.py --bundle DIR   # writes benchmarks/<gpu>/real_networks.json
 

@@ -1,4 +1,4 @@
-"""Measure loading, rewriting and planning: seconds, and memory beside the size of the model; and `check` as a whole.
+"""Measures loading, rewriting and planning, in seconds and in memory relative to the model; and `check` as a whole.
 
     python scripts/bench_rewrite.py                      # writes benchmarks/rewrite.json
     python scripts/bench_rewrite.py --model model.onnx   # an exported detector that is there already
@@ -124,7 +124,7 @@ def _written(models: Iterable[tuple[str, Any]], folder: Path) -> Iterator[Path]:
 
 
 def measure(path: Path, flavour: str = "tensorrt") -> dict[str, Any]:
-    """One run in this process: seconds by stage, growth of memory in bytes, nodes, routes."""
+    """Measures one run in this process: seconds by stage, growth of memory in bytes, nodes, routes."""
     import trtsmith.converter.model.ort  # noqa: F401  which folding imports when it has something to fold
     from trtsmith.converter.convert.plan import native_operators, plan
     from trtsmith.converter.model.load import load_model
@@ -156,7 +156,7 @@ def measure(path: Path, flavour: str = "tensorrt") -> dict[str, Any]:
 
 
 def reset_peak() -> None:
-    """Let VmHWM start again from what is resident now. Without permission it stays at the peak of the imports."""
+    """Resets VmHWM to the memory that is resident now; without permission it stays at the peak of the imports."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -172,7 +172,7 @@ def status() -> dict[str, int]:
 
 
 def repeat(path: Path, runs: int, flavour: str = "tensorrt") -> list[dict[str, Any]]:
-    """measure() in a fresh process each time. Raises CalledProcessError if one fails."""
+    """Runs measure() in a fresh process each time. Raises CalledProcessError if one fails."""
     command = [sys.executable, str(Path(__file__).resolve()), "--measure", str(path), "--flavour", flavour]
     return [
         json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
@@ -181,7 +181,7 @@ def repeat(path: Path, runs: int, flavour: str = "tensorrt") -> list[dict[str, A
 
 
 def run_check(path: Path, bytecode: Path) -> dict[str, float]:
-    """`trtsmith check` of a model, in a process of its own. Raises CalledProcessError if it fails.
+    """Runs `trtsmith check` on a model in a child process. Raises CalledProcessError if it fails.
 
     bytecode: a folder for it: `pip install` compiles what it installs, and a checkout may not be written to.
     """
@@ -195,7 +195,7 @@ def run_check(path: Path, bytecode: Path) -> dict[str, float]:
 
 
 def check_summary(runs: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """Medians."""
+    """Medians of the runs of `check`."""
     medians = {
         key: round(statistics.median(run[key] for run in runs), 4) for key in ("seconds", "user_seconds")
     }
@@ -203,7 +203,7 @@ def check_summary(runs: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Medians over runs of one model; for memory the largest."""
+    """Medians over the runs of one model; for memory the largest."""
     totals = [sum(run["seconds"].values()) for run in runs]
     peak = max(run["peak_growth"] for run in runs)
     return {
@@ -223,7 +223,7 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def over_model(entry: dict[str, Any]) -> dict[str, Any]:
-    """The same, with the growth of memory as a multiple of the model. It says nothing of a model of a few kilobytes."""
+    """The same, with the growth of memory as a multiple of the model's size, which means little for a few kilobytes."""
     return entry | {"peak_growth_over_model": round(entry["peak_growth_mib"] / entry["model_mib"], 3)}
 
 
@@ -288,7 +288,7 @@ def chain(length: int, *, ruled: bool = False, custom: bool = True) -> Any:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """The properties of the machine on which the figures depend."""
     cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {

@@ -1,4 +1,4 @@
-"""Times the selection of boxes beside torchvision's on the same boxes: one class, and each box in one of eighty.
+"""Times box selection beside torchvision's on the same boxes: all of one class, and in eighty classes.
 
     python3 scripts/bench_selection.py    # writes benchmarks/<gpu>/selection.json
 
@@ -38,7 +38,7 @@ RUNS = 30
 
 
 def clustered(boxes: int, rng: np.random.Generator) -> np.ndarray:
-    """Boxes [boxes, 4] as x1, y1, x2, y2 in pixels: ten of an object, each coordinate moved by a tenth of a side."""
+    """Boxes [boxes, 4] as x1, y1, x2, y2 in pixels: ten around each object, moved by a tenth of a side per coordinate."""
     objects = max(boxes // 10, 1)
     middle, side = rng.uniform(0, IMAGE, (objects, 2)), rng.uniform(20, 200, (objects, 2))
     corners = np.concatenate([middle - side / 2, middle + side / 2], axis=1)
@@ -51,7 +51,7 @@ def clustered(boxes: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def timed(run: Any) -> float:
-    """Median of RUNS in us, between CUDA events."""
+    """The median of RUNS in us, between CUDA events."""
     times = []
     for _ in range(RUNS + 5):
         began, ended = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -64,7 +64,7 @@ def timed(run: Any) -> float:
 
 
 def row(plugin: Plugin, boxes: np.ndarray, scores: np.ndarray, classes: np.ndarray | None) -> dict[str, Any]:
-    """One size. classes: of each box; None: all of one."""
+    """Measures one size. classes: of each box; None: all of one class."""
     on_gpu, scores_on_gpu = (torch.from_numpy(array).cuda() for array in (boxes, scores))
     if classes is None:
         moved = boxes

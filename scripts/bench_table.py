@@ -1,4 +1,4 @@
-"""Writes the Markdown tables of benchmark records: python3 scripts/bench_table.py NEWEST.json [OLDER.json ...]"""
+"""Writes the Markdown tables of benchmark records: python3 scripts/bench_table.py NEWEST.json [OLDER.json ...]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = {
 
 
 def bench_tables(records: Sequence[Mapping[str, Any]]) -> str:
-    """The tables of several records: of each only the rows that those before it have not."""
+    """The tables of several records; each row is shown for the first record that has it."""
     seen: set[tuple[str, str, str]] = set()
     parts = []
     for record in records:
@@ -33,8 +33,9 @@ def bench_tables(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def bench_table(record: Mapping[str, Any]) -> str:
-    """A table for each operator of what `trtsmith plugin bench --json` wrote, with baselines' times and how many times ours
-    they are, and what the machine reached. Baselines without any figure have no column."""
+    """A table for each operator of a `trtsmith plugin bench --json` record: times, ratios to baselines, and the machine's
+    rates. Baselines without any figure have no column.
+    """
     parts = []
     for op, rows in record["ops"].items():
         labels = [

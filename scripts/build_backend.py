@@ -1,4 +1,4 @@
-"""The PEP 517 backend: scikit-build-core, given a CUDA compiler and TensorRT's headers first.
+"""Builds wheels by PEP 517: scikit-build-core, after finding a CUDA compiler and TensorRT's headers.
 
 Compiling takes minutes. What is compiled, for how long, and the files as they are done stand on the output that
 `pip install -v` shows; without -v pip keeps it to itself.
@@ -46,7 +46,7 @@ def get_requires_for_build_editable(config_settings: Settings | None = None) -> 
 def build_wheel(
     wheel_directory: str, config_settings: Settings | None = None, metadata_directory: str | None = None
 ) -> str:
-    """The wheel with the compiled libraries in converter/lib. One wheel serves every Python: they do not link it."""
+    """Builds the wheel with compiled libraries in converter/lib. One wheel serves every Python, as they do not link it."""
     with _shown_plainly():
         settings = dict(config_settings or {})
         if cross.platform_asked(os.environ):
@@ -66,7 +66,7 @@ def build_wheel(
 def build_editable(
     wheel_directory: str, config_settings: Settings | None = None, metadata_directory: str | None = None
 ) -> str:
-    """A pointer to this checkout, with its libraries built into converter/lib, unless they are there and up to date."""
+    """Installs a pointer to this checkout, with up-to-date libraries in converter/lib."""
     with _shown_plainly():
         tools = native.Tools(*_tools(), *_programs())
         native.build(tools, dict(os.environ), Stamps(native.STAMPS), LOGS, warnings_are_errors=False)
@@ -99,7 +99,7 @@ def _headers() -> Path:
 
 
 def _programs() -> tuple[Path, Path, Path]:
-    """CMake, Ninja and Python."""
+    """The build's programs: CMake, Ninja and Python."""
     import cmake
     import ninja
 
@@ -107,7 +107,7 @@ def _programs() -> tuple[Path, Path, Path]:
 
 
 def _built_across() -> dict[str, str]:
-    """The environment that makes this build one for another platform; the libraries for CUDA 12 are built for it."""
+    """The environment of a cross build for another platform, after building the libraries for CUDA 12."""
     env = cross.environment(os.environ, "cuda12")
     if env["TRTSMITH_CUDA_ARCHITECTURES"]:
         tools = native.Tools(cross.toolkit("cuda12"), _headers(), *_programs())
@@ -118,7 +118,7 @@ def _built_across() -> dict[str, str]:
 
 @contextmanager
 def _shown_plainly() -> Iterator[None]:
-    """End with the problem's four parts in place of a traceback."""
+    """Ends with the problem's four parts instead of a traceback."""
     try:
         yield
     except SetupError as error:

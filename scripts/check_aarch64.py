@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads what the wheel for aarch64 holds, and loads it by emulation; no GPU and no aarch64 machine is used.
+"""Inspects the aarch64 wheel and loads its libraries in emulation, without a GPU or an aarch64 machine.
 
     python scripts/check_aarch64.py dist                                 # what `make wheel PLATFORM=aarch64` made
     python scripts/check_aarch64.py dist --json benchmarks/aarch64.json  # and the emulation; 20 minutes

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs the wheel that lies in a folder into a fresh environment and uses it there, away from the checkout.
+"""Installs the wheel in a folder into a fresh environment and uses it there, outside of the checkout.
 
 python3 scripts/check_wheel.py dist; with --gpus it names the GPUs that the wheel is for, and installs nothing. Exit code 1,
 and what was wrong, if the wheel lacks something or has too much, or if the installed toolkit cannot load and judge its own
@@ -47,7 +47,7 @@ USE = "import sys, trtsmith; assert 'numpy' not in sys.modules; [getattr(trtsmit
 
 
 def contents_problem(names: list[str]) -> str | None:
-    """What is wrong with the wheel's list of files, or None."""
+    """The problem in the wheel's list of files, or None."""
     folders = {name.split("/")[0] for name in names}
     extra = sorted(folder for folder in folders - TOP_LEVEL if not folder.endswith(".dist-info"))
     if extra:
@@ -73,7 +73,7 @@ def contents_problem(names: list[str]) -> str | None:
 
 
 def gpus_of(wheel: Path) -> str:
-    """Compute capabilities of the GPUs that the wheel's kernels run on."""
+    """The compute capabilities of the wheel's kernels."""
     with tempfile.TemporaryDirectory(prefix="trtsmith-wheel-") as folder, zipfile.ZipFile(wheel) as archive:
         library = archive.extract(f"trtsmith/converter/lib/{LIBRARIES[0]}", folder)
         entries = manifest(Path(library))["cuda_architectures"].split()
@@ -83,7 +83,7 @@ def gpus_of(wheel: Path) -> str:
 
 
 def check(wheel: Path) -> None:
-    """Raises SetupError with the first thing that is wrong."""
+    """Checks the wheel. Raises SetupError with the first problem."""
     with zipfile.ZipFile(wheel) as archive:
         wrong = contents_problem(archive.namelist())
     if wrong:

@@ -1,4 +1,4 @@
-"""Compares what `check` and `rewrite` of two checkouts make of the same models, node for node and record for record.
+"""Compares `check` and `rewrite` of two checkouts on the same models, node for node and record for record.
 
     python scripts/compare_checkouts.py BEFORE AFTER                              # all models, some minutes
     python scripts/compare_checkouts.py BEFORE AFTER --only rules --models 'pool'
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_jobs(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Jobs of the drivers by name, models that are slow first."""
+    """The drivers' jobs by name, slow models first."""
     for source in SOURCES:
         if options.only and source not in options.only:
             continue

@@ -79,7 +79,7 @@ def row(model: Path) -> dict[str, Any]:
 
 
 def timed(words: Sequence[str]) -> tuple[float, int]:
-    """Seconds and the exit code of a program."""
+    """Runs a program; its seconds and exit code."""
     since = time.perf_counter()
     done = subprocess.run(words, env=checkout_environment(), capture_output=True, check=False)
     return round(time.perf_counter() - since, 1), done.returncode

@@ -1,5 +1,4 @@
-"""Export a PyTorch model with custom operators, convert it, print the verdict: `make demo`, or with another model
-`make demo ARGS=geometry`.
+"""Exports a PyTorch model with custom operators, converts it, prints the verdict: `make demo`, or `make demo ARGS=geometry`.
 
 The verdict compares the TensorRT graph, its plugin nodes expanded, with PyTorch's own outputs for a real photograph.
 """

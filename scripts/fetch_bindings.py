@@ -1,4 +1,4 @@
-"""Fetches the TensorRT bindings of tests/contract/bindings.txt into .cache/bindings/<python>/<version>/.
+"""Fetches the TensorRT bindings in tests/contract/bindings.txt into .cache/bindings/<python>/<version>/.
 
 The wheels hold Python bindings only, no TensorRT library; the contract tests import them against stubs. What
 is there already is not fetched again. Prints one folder a line.

@@ -1,4 +1,4 @@
-"""Rewrite the generated parts of README.md and docs/: what follows from definitions, parsers, sources and records.
+"""Rewrites the generated parts of README.md and docs/ from definitions, parsers, sources and records.
 
     python scripts/generate_docs.py            # rewrite
     python scripts/generate_docs.py --check    # exit code 1 if a part is out of date

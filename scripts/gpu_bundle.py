@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bundles what a GPU check needs for a machine without a network: TensorRT-RTX, wheels, our libraries, models.
+"""Bundles a GPU check for a machine without a network: TensorRT-RTX, wheels, our libraries, models.
 
     python scripts/gpu_bundle.py pack --to FOLDER                     # writes FOLDER/chunk-1, FOLDER/chunk-2, ...
     python3 scripts/gpu_bundle.py unpack chunk-1 --to DIR             # there, as the chunks arrive

@@ -1,4 +1,4 @@
-"""Runs all GPU checks on this machine, without a network, and records what they find as JSON.
+"""Runs all GPU checks on this machine, without a network, and records the findings as JSON.
 
     python3 scripts/gpu_check.py                     # writes benchmarks/<gpu>/check.json
     python3 scripts/gpu_check.py --only accuracy     # one step, or several
@@ -39,7 +39,9 @@ from trtsmith.importers.registry import OPS  # noqa: E402
 
 @dataclass(frozen=True)
 class Step:
-    """limit_s: the most that it may take. check: module of gpucheck and function; it names what it needs of `run_step`."""
+    """A step of the check. limit_s: its time limit. check: module of gpucheck and function, whose parameters name what it
+    needs of `run_step`.
+    """
 
     name: str
     limit_s: float
@@ -192,12 +194,12 @@ def _boxed(step: Step, clock: Clock, folder: Path, arguments: argparse.Namespace
 
 
 def _passed(results: list[StepResult], steps: list[Step]) -> bool:
-    """A record of which steps are missing does not say that all passed."""
+    """Whether all steps ran and passed."""
     return len(results) == len(steps) and all(result.verdict == "pass" for result in results)
 
 
 def run_step(arguments: argparse.Namespace) -> None:
-    """Runs a step in the child. PyTorch is imported only by the steps that need it."""
+    """Runs a step in the child. Only steps that need PyTorch import it."""
     step, notes, bundle = ALL[arguments.step], Notes(arguments.notes), arguments.bundle
     if step in ENGINE_STEPS:
         from gpucheck.engines import missing

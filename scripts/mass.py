@@ -35,7 +35,9 @@ _BRANCHES = (
 
 @dataclass(frozen=True)
 class Mass:
-    """statements: or lines of code, of C++. branching, wide: functions of many branches, of many parameters."""
+    """The counts of some code. statements: or lines of code, for C++. branching, wide: functions with many branches, with
+    many parameters.
+    """
 
     statements: int = 0
     functions: int = 0
@@ -47,13 +49,15 @@ class Mass:
 
     @property
     def share(self) -> float:
-        """Of functions of many branches, in percent."""
+        """The percentage of functions with many branches."""
         return 100 * self.branching / max(self.functions, 1)
 
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """folders: relative to the checkout. limit, branching, wide: what the row may have of `mass`; branching in percent."""
+    """A row of the budget. folders: relative to the checkout. limit, branching, wide: limits on `mass`; branching in
+    percent.
+    """
 
     folders: tuple[str, ...]
     mass: Mass
@@ -80,7 +84,7 @@ class BudgetRow:
 
 
 def budget_rows() -> list[BudgetRow]:
-    """The rows of scripts/budget.json, counted over the files that git tracks or would add."""
+    """The rows of scripts/budget.json, with counts of the files that git tracks or would add."""
     listed = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.splitlines()
     counted = {name: mass_of(ROOT / name) for name in names if (ROOT / name).is_file()}
@@ -93,7 +97,7 @@ def budget_rows() -> list[BudgetRow]:
 
 
 def mass_of(path: Path) -> Mass:
-    """Of a Python, C++ or CUDA file; nothing of other files."""
+    """The counts of a Python, C++ or CUDA file; zero for other files."""
     if path.suffix == ".py":
         return _python_mass(ast.parse(path.read_text(encoding="utf-8")))
     if path.suffix not in _NATIVE:
@@ -119,7 +123,7 @@ def _python_mass(tree: ast.Module) -> Mass:
 
 
 def _is_text(node: ast.stmt) -> bool:
-    """A docstring, or a text that explains the constant above it."""
+    """Whether the statement is a docstring, or a text below a constant that explains it."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 

@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _migrated(library: Path, name: str, creator: Mapping[str, Any]) -> dict[str, Any]:
-    """What became of a plugin: its ports, fields and shape rules; or why it was refused."""
+    """The migration of a plugin: its ports, fields and shape rules, or the reason for a refusal."""
     fields = {field["name"]: field["length"] for field in creator["fields"]}
     plain = " ".join(
         ("x=2x4x8x8", *(f"{field}={','.join('1' * length)}" for field, length in fields.items() if length))

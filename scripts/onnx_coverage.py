@@ -1,4 +1,4 @@
-"""Converts ONNX's own backend node tests for TensorRT-RTX: which build as they are, which after rewriting, which are right.
+"""Converts ONNX's own backend node tests for TensorRT-RTX: which build unchanged, which after rewriting, which are right.
 
     python scripts/onnx_coverage.py --json benchmarks/onnx_coverage.json      # all 1,884
     python scripts/onnx_coverage.py --ops ReduceSum,Squeeze
@@ -84,7 +84,7 @@ def cover(options: argparse.Namespace) -> int:
 
 
 def _note(outcome: Any, step: str, finding: Any) -> None:
-    """Put what a step found into the outcome."""
+    """Puts a step's finding into the outcome."""
     found = finding.found
     if step == "as is":
         outcome.as_is = finding.died or found["reason"]

@@ -1,4 +1,4 @@
-"""Runs what is known of every operator without a GPU, in every type, and records it for the evidence matrix.
+"""Tests every operator in every type without a GPU, and records the results for the evidence matrix.
 
     python scripts/operator_evidence.py                       # writes benchmarks/operators.json
     python scripts/operator_evidence.py --only RoiAlign       # these operators; others keep their rows
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def rows_of(op: OpDef) -> list[dict[str, Any]]:
-    """A row for each choice of types, route and class of cases. failures: what is wrong."""
+    """A row for each choice of types, route and class of cases. failures: the faults."""
     rows = []
     for types in type_choices(op):
         trials = tuple(trials_of(op, types))
@@ -78,13 +78,13 @@ def rows_of(op: OpDef) -> list[dict[str, Any]]:
 
 
 def reported(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows; the first has the failures."""
+    """The rows of a report, with its failures in the first."""
     first, *others = report["rows"]
     return [first | ({"failures": report["failures"]} if report["failures"] else {}), *others]
 
 
 def expanded(trials: Iterable[Trial]) -> Iterator[tuple[Trial, Any]]:
-    """The same graphs as in engines, in onnxruntime, the plugin as standard operators."""
+    """Runs the engines' graphs in onnxruntime, with the plugin expanded into standard operators."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "model.onnx"
         for trial in trials:
@@ -96,7 +96,7 @@ def expanded(trials: Iterable[Trial]) -> Iterator[tuple[Trial, Any]]:
 
 
 def contracts(op: OpDef, trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    """Every check that needs no kernel, of each case."""
+    """Runs every check without a kernel, on each case."""
     rows = []
     for (route, library), interface in zip(CONTRACTS.items(), ("V3", "V2"), strict=True):
         if interface not in op.interfaces:

@@ -1,4 +1,4 @@
-"""Takes the image of the guide on pages anew: the page of the sample detector, with its custom operator chosen.
+"""Takes the image for the guide on pages again: the sample detector's page, with its custom operator selected.
 
 python scripts/page_image.py    # docs/guides/images/page.png; needs Chromium
 """

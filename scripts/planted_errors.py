@@ -1,4 +1,4 @@
-"""Plants errors in real models, and sees that `trtsmith locate` names the right node for each of them.
+"""Plants errors in real models, and checks that `trtsmith locate` names the right node for each of them.
 
     python scripts/planted_errors.py                              # in onnxruntime: needs neither GPU nor TensorRT
     python scripts/planted_errors.py --build-broken libbroken.so  # builds the library with a broken kernel, and no more
@@ -92,7 +92,7 @@ class Job:
 
 
 def jobs_of(plants: Sequence[Plant]) -> list[Job]:
-    """Lists the jobs model by model: first the search with nothing planted."""
+    """The jobs model by model, each beginning with a search with nothing planted."""
     jobs = []
     for model in dict.fromkeys(plant.model for plant in plants):
         mine = [plant for plant in plants if plant.model == model]
@@ -157,7 +157,7 @@ def _exported(name: str, folder: Path | None, work: Path) -> tuple[Path, Path]:
 
 
 def _ground(options: argparse.Namespace, plant: Plant | None) -> Ground:
-    """What a plant runs on."""
+    """The executor for a plant."""
     change = plant.change if plant is not None else None
     if options.on == ONNXRUNTIME:
         return Ground(Onnxruntime(), change)

@@ -1,4 +1,4 @@
-"""Times plugin against native: each operator as our kernel and as its expansion into standard operators, on a GPU.
+"""Times plugin against native on a GPU: each operator as our kernel, and expanded into standard operators.
 
     python3 scripts/plugin_vs_native.py              # writes benchmarks/<gpu>/plugin_vs_native.json
 
@@ -40,7 +40,7 @@ DTYPES = ("float32", "float16")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 if a figure is missing."""
+    """Returns exit code 1 if a figure is missing."""
     arguments = parse(argv)
     end = time.monotonic() + arguments.seconds
     use_bundle(arguments.bundle)
@@ -84,7 +84,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def jobs_of(ops: Sequence[str], dtypes: Sequence[str]) -> list[str]:
-    """What is timed, the first case of every operator first, so that what is ended early has something of each."""
+    """The jobs, with the first case of every operator first, so that an early end leaves figures for each."""
     by_op = [
         [f"{op.name}:{case.name}:{dtype}" for case in op.benchmarks for dtype in dtypes]
         for op in OPS
@@ -94,7 +94,7 @@ def jobs_of(ops: Sequence[str], dtypes: Sequence[str]) -> list[str]:
 
 
 def row_of(job: str, finding: Finding, head: dict[str, Any]) -> dict[str, Any]:
-    """The job's figures, or why there are none, and how many times the plugin's time the native form takes."""
+    """The job's figures or the reason for their absence, and the native time over the plugin's."""
     op, case, dtype = job.split(":")
     if finding.died:
         sides = {side: {"unavailable": finding.died} for side in ("plugin", "native")}
@@ -106,7 +106,7 @@ def row_of(job: str, finding: Finding, head: dict[str, Any]) -> dict[str, Any]:
 
 
 def work(job: str, folder: Path, count: int) -> dict[str, Any]:
-    """Runs in a worker, whose last job it is if anything failed."""
+    """Runs a job in a worker, and retires the worker after a failure."""
     import numpy as np
 
     from trtsmith.converter.engine.builder.flavour import load_flavour

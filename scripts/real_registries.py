@@ -1,4 +1,4 @@
-"""Asks the plugin registries of NVIDIA's own TensorRTs about our plugin libraries; no GPU is used.
+"""Tests our plugin libraries in the plugin registries of NVIDIA's own TensorRTs, without a GPU.
 
     python scripts/real_registries.py --json benchmarks/real_registries.json      # every version, 44 MB each
     python scripts/real_registries.py --versions 10.15.1.29,TensorRT-RTX

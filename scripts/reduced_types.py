@@ -112,7 +112,7 @@ def reducible(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def measure(cases: Mapping[str, Sequence[CoverageCase]], folder: Path) -> dict[str, dict[str, str]]:
-    """Builds each operator in each reduced type: "" or TensorRT's first error. Operators that float32 lacks are left out."""
+    """Builds each operator in each reduced type: "" or TensorRT's first error. Leaves out operators that fail in float32."""
     plain = _ask(
         {f"{kind}/{i}": (case, T.FLOAT) for kind, of in cases.items() for i, case in enumerate(of)}, folder
     )
@@ -151,7 +151,7 @@ def _reason(finding: Finding) -> str:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """Builds a case in a worker: TensorRT's first error about a case of `write_cases` in a type, "number:element type"."""
+    """Builds a case of `write_cases` in a type, "number:element type", in a worker; TensorRT's first error."""
     number, _, elem = job.partition(":")
     model, feeds = retyped(read_case(number, folder), int(elem))
     path = folder / f"{number}.{elem}.onnx"
@@ -166,7 +166,7 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 
 
 def retyped(case: CoverageCase, elem: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The case with its reducible values in another type, and inputs that TensorRT wants constant as constants."""
+    """The case with its reducible values in another type, and with constants where TensorRT wants them."""
     model = deepcopy(case.model)
     names = set(reducible(model))
     dtype = numpy_dtype(elem)

@@ -66,7 +66,7 @@ def main(argv: list[str]) -> int:
 
 
 def prepare(env: dict[str, str], *, python_only: bool) -> dict[str, str]:
-    """Run the steps. Returns the environment in which commands of this checkout run."""
+    """Runs the steps. Returns the environment for commands of this checkout."""
     for name in ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__"):
         env.pop(name, None)
     if not python_only:
@@ -122,7 +122,7 @@ def _install_lock(stamps: Stamps, env: dict[str, str]) -> None:
 
 
 def _toolkit(stamps: Stamps, env: dict[str, str]) -> nvcc.Toolkit:
-    """The machine's nvcc, else PyPI's, installed into .venv if it is not there yet."""
+    """The machine's nvcc, else PyPI's, installed into .venv if it is missing."""
     for attempt in range(2):
         found = nvcc.find(env, nvcc.site_packages_of(VENV), stamps.marked("nvcc"))
         if found is not None:
@@ -142,7 +142,7 @@ def _toolkit(stamps: Stamps, env: dict[str, str]) -> nvcc.Toolkit:
 
 
 def _install_checkout(stamps: Stamps, env: dict[str, str]) -> None:
-    """The command `trtsmith` and the packages' metadata; the sources are used where they are."""
+    """Installs the command `trtsmith` and the packages' metadata; the sources are used in place."""
     scripts = ROOT / "scripts"
     steps = (*source_files(scripts / "envsetup"), *source_files(ROOT / "converter" / "compile"))
     inputs = digest([ROOT / "pyproject.toml", scripts / "build_backend.py", *steps])
@@ -157,13 +157,13 @@ def _pip() -> list[str]:
 
 
 def _split(argv: list[str]) -> tuple[list[str], list[str]]:
-    """What stands before `--`, and what stands after it."""
+    """The words before `--`, and those after it."""
     at = argv.index("--") if "--" in argv else len(argv)
     return argv[:at], argv[at + 1 :]
 
 
 class _OneAtATime:
-    """Two set-ups of one checkout would delete each other's files: the second waits for the first."""
+    """A lock: two set-ups of one checkout would delete each other's files, so the second waits."""
 
     def __enter__(self) -> None:
         CACHE.mkdir(parents=True, exist_ok=True)

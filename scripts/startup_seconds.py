@@ -1,4 +1,4 @@
-"""Measure what commands cost before and beside their work: CPU seconds beyond those of a bare interpreter, best of four.
+"""Measures the overhead of commands: CPU seconds beyond those of a bare interpreter, best of four.
 
     python scripts/startup_seconds.py                 # prints them, and compares with LIMITS
     python scripts/startup_seconds.py --json benchmarks/startup.json
@@ -30,7 +30,7 @@ RUNS = 4
 
 
 def cpu_seconds(words: Sequence[str], folder: Path) -> float:
-    """The least of RUNS runs of Python with these arguments. CalledProcessError for one that fails."""
+    """The least CPU seconds of RUNS runs of Python with these arguments. Raises CalledProcessError if one fails."""
     from tests.processes import checkout_environment
 
     environment = checkout_environment(OMP_NUM_THREADS="1")

@@ -67,7 +67,7 @@ def logits(weights: dict[str, Tensor], images: Tensor) -> Tensor:
 
 
 def expected(weights: dict[str, Tensor], images: Tensor) -> np.ndarray:
-    """What the sample's expected.npz has for heatmap."""
+    """The heatmap in the sample's expected.npz."""
     with torch.inference_mode():
         result: np.ndarray = torch.sigmoid(logits(weights, images)).numpy()
     return result
@@ -97,7 +97,7 @@ def drawn_weights() -> dict[str, Tensor]:
 
 
 def regions() -> Tensor:
-    """float32 [4,400,600]: the pixels of the photograph that belong to each class, as they were outlined by hand.
+    """float32 [4,400,600]: the pixels of each class in the photograph, as outlined by hand.
 
     Ellipses are boxes, polygons lists of points; each is filled with 1 or 0, one after another.
     """
@@ -125,7 +125,7 @@ def regions() -> Tensor:
 
 
 def train() -> dict[str, Tensor]:
-    """Weights after STEPS steps on mirrored, cropped, brighter and darker views, from fixed seeds."""
+    """Weights after STEPS steps on mirrored, cropped, brighter and darker views, with fixed seeds."""
     torch.manual_seed(0)
     numbers = np.random.default_rng(0)
     picture, weights = torch.cat([load_photo(), regions()]), drawn_weights()

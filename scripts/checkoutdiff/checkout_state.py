@@ -1,4 +1,4 @@
-"""Says what a comparison depends on: the commits of the checkouts, and the installed packages."""
+"""Describes the state on which a comparison depends: the checkouts' commits, and the installed packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGES = ("numpy", "onnx", "onnx-graphsurgeon", "onnxruntime", "protobuf", "to
 
 
 def commit_of(checkout: Path) -> str:
-    """The commit, or "" if the checkout has changes that are not in it."""
+    """The commit, or "" for a checkout with uncommitted changes."""
     asked = ["git", "-C", str(checkout), "status", "--porcelain"]
     if subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip():
         return ""

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 
 def entry_point(checkout: Path) -> Main:
-    """The function behind the command `trtsmith`. SystemExit if another checkout's is found instead."""
+    """The function behind the command `trtsmith`. Raises SystemExit if it belongs to another checkout."""
     text = (checkout / "pyproject.toml").read_text(encoding="utf-8")
     named = re.search(r'^trtsmith\s*=\s*"([\w.]+):(\w+)"', text, re.MULTILINE)
     if named is None:
@@ -50,7 +50,8 @@ def entry_point(checkout: Path) -> Main:
 
 
 def run_job(command: Main, job: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What both commands make of a model. check, rewrite: see `_ran`; graph: of `describe`, None if none was written.
+    """The results of both commands for a model. check, rewrite: see `_ran`; graph: from `describe`, None if none was
+    written.
 
     job: model and inputs (files; inputs None if nothing is frozen), flavour, precision.
     """
@@ -73,7 +74,7 @@ def run_job(command: Main, job: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _ran(command: Main, words: list[str], texts: dict[str, str]) -> dict[str, Any]:
-    """Exit code, and what was said on stderr, with the names of files replaced."""
+    """The exit code, and the text on stderr with file names replaced."""
     said = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         try:

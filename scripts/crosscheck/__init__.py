@@ -1,1 +1,1 @@
-"""Judges libraries for aarch64 on x86_64: what is in them, and what they do by emulation."""
+"""Checks aarch64 libraries on x86_64: their contents, and their behaviour in emulation."""

@@ -1,4 +1,4 @@
-"""Loads libraries for aarch64 under QEMU: with an old C library, and into the plugin registries of TensorRT."""
+"""Loads aarch64 libraries in QEMU: with an old C library, and into the plugin registries of TensorRT."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 3600
 
 
 def load_on_debian_11(folder: Path) -> list[str]:
-    """What keeps the libraries in folder from loading with the C library of the compiler's Debian."""
+    """Problems of loading the libraries in a folder with the C library of the compiler's Debian."""
     root = fetched("compiler") / "usr/aarch64-linux-gnu"
     asked = ("LD_TRACE_LOADED_OBJECTS=1", "LD_WARN=yes", "LD_BIND_NOW=yes", f"LD_LIBRARY_PATH={root / 'lib'}")
     command = [_qemu(), "-L", str(root), *(word for one in asked for word in ("-E", one))]
@@ -37,7 +37,7 @@ def load_on_debian_11(folder: Path) -> list[str]:
 
 
 def registry_answers(version: str, folder: Path) -> dict[str, Any]:
-    """realregistries.ask, of the libraries in folder and one of TENSORRTS."""
+    """The answers of realregistries.ask, for the libraries in a folder and one of TENSORRTS."""
     asked = {name: {**of, "path": str(folder / Path(of["path"]).name)} for name, of in _questions().items()}
     root = fetched("emulator")
     python = [_qemu(), "-L", str(root), "-E", f"PYTHONHOME={root / 'usr'}", str(root / "usr/bin/python3.11")]
@@ -53,7 +53,7 @@ def _bindings(version: str) -> tuple[str, str]:
 
 @cache
 def _questions() -> dict[str, Any]:
-    """Of this machine's libraries: those for aarch64 must answer the same."""
+    """The questions for this machine's libraries, which those for aarch64 must answer alike."""
     return questions()
 
 

@@ -1,4 +1,4 @@
-"""Reads CUDA, GPUs, kernels and needs out of a library for aarch64, and judges them."""
+"""Reads CUDA version, GPUs, kernels and dependencies of an aarch64 library, and judges them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REGISTERS, THREADS, STATIC_BYTES = 65536, 1024, 48 * 1024
 
 @dataclass(frozen=True)
 class Kernel:
-    """A compiled kernel. threads: the most of a block, which its launch bound says; None without a bound."""
+    """A compiled kernel. threads: the largest block, from its launch bound; None without a bound."""
 
     sm: int
     name: str
@@ -31,7 +31,9 @@ class Kernel:
     threads: int | None
 
     def unfit(self) -> str | None:
-        """Why a launch with the largest block fails, or None. A warp gets registers in steps of 256, warps come in fours."""
+        """The reason why a launch with the largest block fails, or None. Warps get registers in steps of 256, four warps at
+        a time.
+        """
         threads = self.threads if self.threads is not None else THREADS
         warps = -(-threads // 128) * 4
         registers = warps * -(-self.registers * 32 // 256) * 256
@@ -45,7 +47,7 @@ class Kernel:
 
 
 def read_library(path: Path) -> dict[str, Any]:
-    """What is in a library: MiB, CUDA and GPUs of the kernels, needed versions, kernels by GPU."""
+    """The contents of a library: MiB, CUDA version and GPUs of the kernels, needed versions, kernels by GPU."""
     cuobjdump = fetched("cuda13") / "nvidia/cu13/bin/cuobjdump"
     images = _said([str(cuobjdump), "-elf", str(path)])  # it fails where there is no kernel, as in the host
     usage = _said([str(cuobjdump), "--dump-resource-usage", str(path)])
@@ -62,7 +64,7 @@ def read_library(path: Path) -> dict[str, Any]:
 
 
 def faults_of(library: dict[str, Any], build: str) -> Iterator[str]:
-    """What is wrong with what read_library found in one of cross.ARCHITECTURES' builds."""
+    """The faults in a result of read_library for one of cross.ARCHITECTURES' builds."""
     if library["cuda"] and not library["cuda"].startswith(CUDA[build]):
         yield f"its kernels are of CUDA {library['cuda']}"
     if not library["needs"]:
@@ -75,13 +77,13 @@ def faults_of(library: dict[str, Any], build: str) -> Iterator[str]:
 
 
 def read_images(dump: str) -> tuple[list[str], list[int]]:
-    """CUDA versions of the compilers, and compute capabilities, of `cuobjdump -elf`."""
+    """The compilers' CUDA versions and the compute capabilities, from `cuobjdump -elf`."""
     found = re.findall(r"sm=(\d+), toolkit=(\d+)\.?(\d)", dump)
     return sorted({f"{major}.{minor}" for _, major, minor in found}), sorted({int(sm) for sm, _, _ in found})
 
 
 def read_kernels(dump: str, usage: str) -> Iterator[Kernel]:
-    """Kernels of `cuobjdump -elf` and `--dump-resource-usage`, which show images in one order."""
+    """The kernels, from `cuobjdump -elf` and `--dump-resource-usage`, which list images in the same order."""
     bounds: dict[tuple[int, str], int] = {}
     for image in re.split(r"\n(?=64-?bit (?:ELF|elf):)", dump)[1:]:
         sm = int(re.findall(r"sm=(\d+)", image)[0])
@@ -99,7 +101,7 @@ def read_kernels(dump: str, usage: str) -> Iterator[Kernel]:
 
 
 def needs(said: str) -> dict[str, str]:
-    """The newest version of each versioned interface in `readelf -VW`."""
+    """The newest needed version of each versioned interface, from `readelf -VW`."""
     newest: dict[str, str] = {}
     for name, version in re.findall(r"Name: ([A-Z]+)_([\d.]+)", said):
         if _parts(version) > _parts(newest.get(name, "0")):

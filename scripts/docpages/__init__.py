@@ -1,1 +1,1 @@
-"""Generates the parts of the documents that follow from the code's own data and from the records of benchmarks."""
+"""Generates the parts of the documents that follow from the code's own data and from benchmark records."""

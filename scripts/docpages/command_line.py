@@ -1,4 +1,4 @@
-"""The reference of the command line, made of the argparse parsers themselves."""
+"""Writes the reference of the command line from the argparse parsers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ COMMON = ("help", "help_all", "quiet", "verbose", "color")
 
 
 def command_line() -> str:
-    """A section for each command: what it does, how it is called, and its arguments by group."""
+    """A section for each command: description, usage, and arguments by group."""
     return "\n\n".join(section(parser) for parser in leaves(build_parser()))
 
 
 def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parsers of commands; of a command with actions, those of its actions."""
+    """The parsers of commands, or of their actions for commands with actions."""
     children = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if not children:
         yield parser
@@ -44,7 +44,7 @@ def section(parser: argparse.ArgumentParser) -> str:
 
 
 def usage(parser: argparse.ArgumentParser) -> str:
-    """The command with what it cannot do without."""
+    """The command with its required arguments."""
     options = [a for a in parser._actions if a.option_strings]
     needed = [f"{a.option_strings[0]} {_value(a)}" for a in options if a.required]
     given = [_value(a) + (" ..." if a.nargs == "+" else "") for a in parser._actions if not a.option_strings]
@@ -52,7 +52,7 @@ def usage(parser: argparse.ArgumentParser) -> str:
 
 
 def _help_of(command: str) -> str:
-    """What the command's parent says of it, where it has no description of its own."""
+    """The parent's help for a command without a description of its own."""
     parser: argparse.ArgumentParser = build_parser()
     said = ""
     for word in command.split()[1:]:
@@ -63,7 +63,7 @@ def _help_of(command: str) -> str:
 
 
 def _names(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    """The flag with its value; bold where a short help shows it."""
+    """The flag with its value; bold if the short help shows it."""
     if not action.option_strings:
         return code(_value(action))
     value = "" if action.nargs == 0 else f" {_value(action)}"

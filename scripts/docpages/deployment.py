@@ -1,4 +1,4 @@
-"""The table of the builder's options for deployment, from the list that conversions read."""
+"""Writes the table of the builder's deployment options, from the list that conversions read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from trtsmith.converter.engine.builder.deployment import DEPLOYMENT, DeploymentO
 
 
 def options() -> str:
-    """Each option's flags, and whether the two TensorRTs take it."""
+    """Each option's flags, and which TensorRTs take it."""
     header = ("flag", "trtexec", "Polygraphy", "TensorRT", "TensorRT-RTX", "note")
     return markdown_table(header, [_row(option) for option in DEPLOYMENT])
 

@@ -1,4 +1,4 @@
-"""Tables of what was measured: each is made of its record in benchmarks/, and of nothing else."""
+"""Writes tables of measurements, each from its record in benchmarks/ alone."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ CONVERSIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def conversion_seconds() -> str:
-    """What scripts/convert_seconds.py measured."""
+    """The table of scripts/convert_seconds.py."""
     record = read(RECORDS / "convert_seconds.json")
     machine, packages = record["machine"], record["packages"]
     where = (
@@ -98,7 +98,7 @@ def conversion_seconds() -> str:
 
 
 def rewrite_figures() -> str:
-    """What scripts/bench_rewrite.py measured."""
+    """The table of scripts/bench_rewrite.py."""
     return render_rewrite(read(REWRITE_RECORD))
 
 
@@ -127,27 +127,27 @@ def _check_said(record: Mapping[str, Any]) -> str:
 
 
 def _goals_said(over: Sequence[str]) -> str:
-    """What is slower, or takes more, than it should."""
+    """The list of goals not reached yet; "" if there are none."""
     return "".join(["\n\nNot reached yet:\n", *(f"\n- {sentence}" for sentence in over)]) if over else ""
 
 
 def kernel_figures() -> str:
-    """What `trtsmith plugin bench` measured."""
+    """The tables of `trtsmith plugin bench`."""
     return bench_tables([read(path) for path in KERNEL_RECORDS]).rstrip()
 
 
 def native_figures() -> str:
-    """What scripts/plugin_vs_native.py measured."""
+    """The tables of scripts/plugin_vs_native.py."""
     return native_tables(read(NATIVE_RECORD))
 
 
 def selection_figures() -> str:
-    """What scripts/bench_selection.py measured."""
+    """The table of scripts/bench_selection.py."""
     return selection_table(read(H200 / "selection.json"))
 
 
 def onnx_coverage() -> str:
-    """What scripts/onnx_coverage.py found, with a line for each operator."""
+    """The table of scripts/onnx_coverage.py, with a line for each operator."""
     return render_coverage(read(COVERAGE_RECORD))
 
 
@@ -168,7 +168,7 @@ def render_coverage(record: Mapping[str, Any]) -> str:
 
 
 def registries() -> str:
-    """What scripts/real_registries.py was told, by version and by operator."""
+    """The answers to scripts/real_registries.py, by version and by operator."""
     return render_registries(read(REGISTRIES_RECORD))
 
 
@@ -197,7 +197,7 @@ def render_registries(record: Mapping[str, Any]) -> str:
 
 
 def aarch64() -> str:
-    """What scripts/check_aarch64.py read in the wheel, and what TensorRT answered by emulation."""
+    """The findings of scripts/check_aarch64.py in the wheel, and TensorRT's answers in emulation."""
     record = read(AARCH64_RECORD)
     libraries = [
         (f"`{name}`" + (", for CUDA 12" if build == "cuda12" else ""), found)
@@ -233,12 +233,12 @@ def _registry_name(name: str, found: Mapping[str, Any]) -> str:
 
 
 def engines_of(step: str) -> Callable[[], str]:
-    """What one step of scripts/gpu_check.py --engines found."""
+    """The results of one step of scripts/gpu_check.py --engines."""
     return lambda: render_engines(newest(step), step)
 
 
 def newest(step: str) -> dict[str, Any]:
-    """The newest record in which there was time for the step."""
+    """The newest record in which the step ran."""
     records = [read(path) for path in ENGINES_RECORDS]
     return next((record for record in records if engine_tables.was_done(record, step)), records[0])
 

@@ -1,4 +1,4 @@
-"""Makes the three tables of all figures: checked without a GPU, engines on a GPU, speed."""
+"""Writes the three tables of all figures: checked without a GPU, engines on a GPU, speed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHOWN_NETWORKS = {
 
 
 def figures() -> str:
-    """Each figure is of one record, and the parts of each row add up to its first number."""
+    """The three tables. Each figure is from one record, and the parts of a row add up to its first number."""
     return "\n\n".join(
         (
             "**Checked without a GPU.** TensorRT-RTX 1.7.1 builds the engine; onnxruntime compares the graph that it is "
@@ -52,7 +52,7 @@ def figures() -> str:
 
 
 def shares(total: int, counts: Sequence[tuple[int, Words]]) -> str:
-    """The counts in words, without those that are 0. DocumentError unless they add up to the total."""
+    """The counts in words, without zeros. Raises DocumentError unless they add up to the total."""
     said = [f"{count:,} {words[count != 1]}" for count, words in counts if count]
     if sum(count for count, _ in counts) != total:
         raise DocumentError(f"{', '.join(said)}: that is not {total:,} in all")
@@ -60,13 +60,13 @@ def shares(total: int, counts: Sequence[tuple[int, Words]]) -> str:
 
 
 def _verdicts(verdicts: Iterable[str]) -> str:
-    """How many have each verdict. DocumentError for a verdict that WORDS lacks."""
+    """The number of networks with each verdict. Raises DocumentError for a verdict that WORDS lacks."""
     found = Counter(verdicts)
     return shares(found.total(), [(found[verdict], words) for verdict, words in WORDS.items()])
 
 
 def verdicts_of(library: str, networks: str = "") -> Callable[[], str]:
-    """A line for each precision in which exports of a library were tried. networks: a pattern of their names."""
+    """A line for each precision in which a library's exports were tried. networks: a pattern of their names."""
 
     def table() -> str:
         rows = popular_tables.read()["rows"]

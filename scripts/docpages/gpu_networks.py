@@ -1,4 +1,4 @@
-"""Makes the table of whole networks in engines on a GPU, from all records that have some."""
+"""Writes the table of whole networks in engines on a GPU, from all records that have some."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HEADER = ("network", "commit", "precision", "error of the engine", "of what is a
 
 
 def networks() -> str:
-    """What the step networks of scripts/gpu_check.py --engines found: each network's newest run."""
+    """The newest run of each network in the step networks of scripts/gpu_check.py --engines."""
     return render([read(path) for path in ENGINES_RECORDS])
 
 
 def render(records: Sequence[Mapping[str, Any]]) -> str:
-    """records: the newest first."""
+    """The table. records: the newest first."""
     done: set[str] = set()
     lines, said = [], []
     for record in records:

@@ -1,4 +1,4 @@
-"""The budget of statements, as `make lint` holds it."""
+"""Writes the budget of statements that `make lint` enforces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from docpages.marks import markdown_table
 
 
 def budget() -> str:
-    """Each row's limits. Counts change with every commit: `scripts/mass.py` prints them."""
+    """The limits of each row. Counts change with every commit: `scripts/mass.py` prints them."""
     rows = json.loads(mass.BUDGET.read_text())
     cells = [
         (

@@ -1,4 +1,4 @@
-"""Tables of what scripts/judgeproof counted: right runs that are called wrong, and planted errors that are missed."""
+"""Writes tables of the counts of scripts/judgeproof: correct runs judged wrong, and planted errors missed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RIGHT: Mapping[str, Callable[[tuple[str, str, Any]], str]] = {
 
 
 def right_runs() -> str:
-    """False alarms, and how tight the bounds are."""
+    """Rates of false alarms, and the tightness of the bounds."""
     parts = json.loads(RECORD.read_text(encoding="utf-8"))["parts"].items()
     return table_of(((part, *row) for part, found in parts for row in found["precisions"].items()), RIGHT)
 
 
 def planted_errors() -> str:
-    """By kind of error, how many were found, missed, and too small to be due."""
+    """By kind of error, the numbers found, missed, and too small to count."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     precisions = list(next(iter(record["parts"].values()))["precisions"])
     kinds: dict[str, Mapping[str, Mapping[str, int]]] = {}
@@ -55,7 +55,9 @@ def planted_errors() -> str:
 
 
 def narrow_types() -> str:
-    """By type and whether it holds the values: verdicts, and engines whose outputs are the reference's to the last bit."""
+    """By type, and by whether it holds the values: the verdicts, and the engines that match the reference to the
+    last bit.
+    """
     record = json.loads(NARROW.read_text(encoding="utf-8"))
     kinds: dict[tuple[str, bool], list[Any]] = {}
     for row in record["rows"]:

@@ -1,4 +1,4 @@
-"""The types of the keywords of the API's functions, for type checkers: a stub made of the declared options."""
+"""Writes the keyword types of the API's functions for type checkers: a stub from the declared options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEYWORDS: dict[str, Options] = {
 
 
 def stub() -> str:
-    """The whole of converter/base/options/keywords.pyi."""
+    """The text of converter/base/options/keywords.pyi."""
     bodies = {
         name: [f"    {option.name}: {option.annotation}" for option in options_of(options)]
         for name, options in KEYWORDS.items()

@@ -1,4 +1,4 @@
-"""Fills the parts of a document that lie between the lines `<!-- generated: NAME -->` and `<!-- end of NAME -->`."""
+"""Fills the parts of a document between the lines `<!-- generated: NAME -->` and `<!-- end of NAME -->`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Parts = Mapping[str, Callable[[], str]]
 
 
 class DocumentError(Exception):
-    """The document's marks are not as they must be."""
+    """Raised for a document whose marks are wrong."""
 
 
 def refresh(path: Path, parts: Parts, *, write: bool) -> bool:
-    """Whether the document's generated parts were out of date; written anew if `write`. A part "" is the whole file."""
+    """Whether the document's generated parts were out of date; rewrites them if `write`. A part "" is the whole file."""
     before = path.read_text(encoding="utf-8")
     made = {name: make() for name, make in parts.items()}
     after = made[""] if "" in made else fill(before, made)
@@ -26,7 +26,9 @@ def refresh(path: Path, parts: Parts, *, write: bool) -> bool:
 
 
 def fill(text: str, parts: Mapping[str, str]) -> str:
-    """The document with each part between its marks. DocumentError unless the marks are exactly those of the parts."""
+    """The document with each part between its marks. Raises DocumentError unless the marks are exactly those of the
+    parts.
+    """
     for name, body in parts.items():
         first, last = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
         if text.count(first) != 1 or text.count(last) != 1 or text.index(first) > text.index(last):
@@ -45,16 +47,16 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def table_of(rows: Iterable[Any], columns: Mapping[str, Callable[[Any], str]]) -> str:
-    """A line for each row. columns: by heading, what a row has there."""
+    """A line for each row. columns: by heading, how to get a row's cell."""
     return markdown_table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
 
 
 def escaped(text: str) -> str:
-    """Text in which Markdown finds no marks but the code in backticks."""
+    """Text in which Markdown sees only the code in backticks."""
     parts = " ".join(text.split()).split("`")
     return "`".join(part if i % 2 else re.sub(r"([*_<>])", r"\\\1", part) for i, part in enumerate(parts))
 
 
 def code(text: str) -> str:
-    """Text as code in a cell of a table, where not all readers of Markdown agree on what a `|` in backticks is."""
+    """Text as code in a table cell, safe for readers that disagree about `|` in backticks."""
     return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"

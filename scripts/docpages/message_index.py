@@ -1,4 +1,4 @@
-"""Reads every message that the sources can show, with `…` for what a model or a machine decides.
+"""Reads every message that the sources can show, with `…` for parts that depend on the model or the machine.
 
 A message is a call of Problem(what, where, expected, fix), of an error with the same parts, or of Refusal(reason, expected,
 fix). Arguments that are local names are followed to the assignments that reach the call; those of a helper that makes the
@@ -24,7 +24,7 @@ _MOST = 6
 
 @dataclass(frozen=True)
 class Message:
-    """What a user reads, but for the place."""
+    """The text of a message without its place."""
 
     what: str
     expected: str
@@ -33,14 +33,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Text:
-    """One text that an argument may take. block: the branch in which it was assigned, None if there was no choice."""
+    """A possible text of an argument. block: the branch that assigned it; None without a choice."""
 
     text: str
     block: int | None = None
 
 
 def messages_of(source: str) -> set[Message]:
-    """The messages of a module. Those of which nothing can be read are left out."""
+    """The readable messages of a module."""
     if not any(f"{name}(" in source for name in MESSAGES):
         return set()
     return set(_Module(ast.parse(source)).messages())
@@ -65,7 +65,7 @@ class _Module:
                         yield Message(what.text, expected.text, fix.text)
 
     def _bindings(self, call: ast.Call) -> Iterator[Mapping[str, ast.expr]]:
-        """The arguments of the helper that makes the message, for each of its callers; one empty set for no helper."""
+        """For each caller of the helper that makes the message, the helper's arguments; one empty map without a helper."""
         helper = self._function(call)
         said = [*call.args, *(n.value for n in ast.walk(call) if isinstance(n, ast.FormattedValue))]
         names = {name.id for name in said if isinstance(name, ast.Name)}
@@ -127,7 +127,7 @@ class _Module:
         return unique if 0 < len(unique) <= _MOST else [Text(ANY)]
 
     def _inside(self, node: ast.expr, bound: Mapping[str, ast.expr]) -> list[Text]:
-        """A value in braces: its text where it can only be one of a few words of the source."""
+        """A value in braces: its text if it can only be one of a few words in the source, else …"""
         texts = self._texts(node, bound) if isinstance(node, (ast.Name, ast.IfExp)) else [Text(ANY)]
         return texts if all(ANY not in text.text for text in texts) and len(texts) <= 2 else [Text(ANY)]
 
@@ -142,7 +142,7 @@ class _Module:
         return unique if 0 < len(unique) <= _MOST else [Text(ANY)]
 
     def _reaching(self, name: ast.Name) -> list[tuple[ast.expr, int]]:
-        """The values that a local or module name may have there, each with the branch in which it got it."""
+        """The possible values of a local or module name at this point, each with its branch."""
         found: list[tuple[ast.expr, int]] = []
         node: ast.AST = name
         while node in self._parent:
@@ -163,7 +163,7 @@ class _Module:
 def _given(
     statement: ast.AST, name: str, block: Sequence[ast.stmt]
 ) -> tuple[list[tuple[ast.expr, int]], bool]:
-    """What a statement of a block assigns to a name, each with the innermost block, and whether it does so in any case.
+    """The values that a statement assigns to a name, each with its innermost block, and whether it always assigns.
 
     What, expected and fix that are assigned in one block belong together.
     """
@@ -183,5 +183,5 @@ def _given(
 
 
 def _last(block: Sequence[ast.stmt], name: str) -> list[tuple[ast.expr, int]]:
-    """What a name has at the end of a block, by the last statement that assigns it."""
+    """The possible values of a name at the end of a block."""
     return next((values for one in reversed(block) if (values := _given(one, name, block)[0])), [])

@@ -1,4 +1,4 @@
-"""The index of messages: TensorRT's, explained by the tables of the code, and all of ours, read from its sources."""
+"""Writes the index of messages: TensorRT's, explained by the code's tables, and all of ours, read from the sources."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ SOURCES = ("converter", "importers", "trtsmith")
 
 
 def builder_messages() -> str:
-    """What TensorRT says while a model is parsed and built."""
+    """TensorRT's messages during parsing and building."""
     rows = [_explained(" ... ".join(e.fragments), e) for e in EXPLANATIONS]
     rows += [_explained(code, e) for code, e in CODES.items()]
     return markdown_table(("TensorRT says", "what it means", "what to do"), rows)
 
 
 def loading_messages() -> str:
-    """What TensorRT says while an engine is loaded."""
+    """TensorRT's messages while an engine is loaded."""
     rows = [_explained(" ... ".join(e.fragments), e) for e in LOADING]
     return markdown_table(("TensorRT says", "what it means", "what to do"), rows)
 
 
 def builder_warnings() -> str:
-    """TensorRT's warnings that concern the user, and the sentences that stand for them; "…" for what varies."""
+    """TensorRT's warnings that concern the user, and the sentences that replace them; "…" for variable parts."""
     rows = [
         (f"`{_readable(row.pattern)}`", escaped(re.sub(r"\{.*?\}", "…", row.sentence)))
         for row in WARNINGS

@@ -1,4 +1,4 @@
-"""The table of NVIDIA's open source V2 plugins and what `trtsmith plugin migrate` made of each, from its record."""
+"""Writes the table of NVIDIA's open source V2 plugins and their migration by `trtsmith plugin migrate`, from its record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = ("it is created without its field ", "the library has version ")
 
 
 def plugins() -> str:
-    """One row for each; then, in a sentence, those of interfaces without a batch."""
+    """One row for each plugin; then a sentence on those whose interface has no batch."""
     record = json.loads((BENCHMARKS / "migrated_plugins.json").read_text(encoding="utf-8"))
     dynamic = [one for one in record["plugins"] if one["interface"] == "IPluginV2DynamicExt"]
     others = [one for one in record["plugins"] if one["interface"] != "IPluginV2DynamicExt"]

@@ -1,4 +1,4 @@
-"""Makes the tables of what scripts/plugin_vs_native.py and scripts/bench_selection.py measured."""
+"""Writes the tables of scripts/plugin_vs_native.py and scripts/bench_selection.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from docpages.marks import table_of
 
 
 def native_tables(record: Mapping[str, Any]) -> str:
-    """A table for each operator, the reasons for what is missing, and with what it was measured."""
+    """A table for each operator, the reasons for missing figures, and the set-up of the measurement."""
     rows = record["rows"]
     parts = [
         f"**{op}**\n\n{table_of((row for row in rows if row['op'] == op), COLUMNS)}"
@@ -62,7 +62,7 @@ SELECTION: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def selection_table(record: Mapping[str, Any]) -> str:
-    """The selection of boxes beside torchvision's."""
+    """The table of box selection beside torchvision's."""
     return (
         f"{record['gpu']}, driver {record['driver']}, commit {record['commit'][:7]}. Medians in µs; "
         f"torchvision {record['packages']['torchvision']}.\n\n{table_of(record['rows'], SELECTION)}"

@@ -1,4 +1,4 @@
-"""Makes the tables of networks' times from the records of bench_networks.py."""
+"""Writes the tables of networks' times from the records of bench_networks.py."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def read() -> list[Record]:
 
 
 def network_times() -> str:
-    """What scripts/bench_networks.py measured."""
+    """The table of scripts/bench_networks.py."""
     return render(read())
 
 
 def network_layers() -> str:
-    """What the engines with plugins spend their time on."""
+    """The layers on which engines with plugins spend their time."""
     return render_layers(read())
 
 
 def measured(records: Sequence[Record]) -> list[tuple[Record, Record]]:
-    """Each network, batch and precision with the newest record that has times of it."""
+    """Each network, batch and precision with the newest record of its times."""
     found: dict[tuple[Any, ...], tuple[Record, Record]] = {}
     for record in records:
         for row in record["rows"]:
@@ -74,7 +74,7 @@ def _machine(record: Record) -> str:
 
 
 def best_of_others(ways: Mapping[str, Any]) -> float | None:
-    """The least median in ms."""
+    """The lowest median of the other ways, in ms."""
     return min(
         (it["median_ms"] for way, it in ways.items() if way not in OURS and "median_ms" in it), default=None
     )
@@ -141,7 +141,7 @@ def render_layers(records: Sequence[Record]) -> str:
 
 
 def real_sizes() -> str:
-    """What scripts/bench_real_networks.py measured."""
+    """The table of scripts/bench_real_networks.py."""
     return render_real_sizes(read_real_sizes())
 
 
@@ -151,7 +151,7 @@ def read_real_sizes() -> Record:
 
 
 def render_real_sizes(record: Record) -> str:
-    """Every network that was measured, each way with its time and error."""
+    """Every measured network, with time and error of each way."""
     packages, done = record["packages"], [row for row in record["rows"] if "died" not in row]
     rows = [(row["network"], *(_time_and_error(row["rows"].get(way, {})) for way in _REAL)) for row in done]
     missing = [row["network"] for row in record["rows"] if "died" in row]
@@ -170,7 +170,9 @@ def render_real_sizes(record: Record) -> str:
 
 
 class Beside(NamedTuple):
-    """Another way beside ours: networks, those that each runs right and both, and the mean of our time over the other's."""
+    """Another way compared with ours: the numbers of networks, of those that are right in each way and in both, and the mean
+    of our time over the other's.
+    """
 
     networks: int
     right: int
@@ -191,7 +193,7 @@ def _is_right(way: Mapping[str, Any]) -> bool:
 
 
 def _ratios(rows: Sequence[Mapping[str, Any]], other: str) -> list[float]:
-    """The time of our engine over that of another way, of the networks that both run right."""
+    """Our engine's time over another way's, for networks that are right in both."""
     both = [[row["rows"].get(way, {}) for way in (_OURS, other)] for row in rows]
     return [ours["median_ms"] / one["median_ms"] for ours, one in both if _is_right(ours) and _is_right(one)]
 
@@ -207,5 +209,5 @@ _REAL: Mapping[str, str] = {
 
 
 def _time_and_error(way: Mapping[str, Any]) -> str:
-    """ "none" of a way that gave no result."""
+    """The time and error of a way; "none" without a result."""
     return f"{way['median_ms'] * 1e3:,.0f} / {way['error']:.1e}" if "median_ms" in way else "none"

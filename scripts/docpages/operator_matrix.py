@@ -1,4 +1,4 @@
-"""The matrix of evidence: what was tried of every operator, in which types, by which route."""
+"""Writes the matrix of evidence: for every operator, the types and routes that were tried."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def render(ops: Iterable[OpDef], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _cell(tried: Counter[str], right: Counter[str]) -> str:
-    """Right cases by class: ordinary + no elements + NaN or infinity; where one is wrong, how many there are of each."""
+    """Passed cases by class: ordinary + no elements + NaN or infinity; with the total where some failed."""
     kinds = [kind for kind in KINDS if tried[kind]]
     return " + ".join(
         f"{right[k]}" if right[k] == tried[k] else f"**{right[k]} of {tried[k]}**" for k in kinds
@@ -78,7 +78,7 @@ def _cell(tried: Counter[str], right: Counter[str]) -> str:
 
 
 def _why_not(op: OpDef, types: str, route: str) -> str:
-    """Why there is no evidence: a footnote of the page, or that the command which fills the record was not run."""
+    """The reason for missing evidence: a footnote of the page, or that the recording command was not run."""
     if op.data_dependent and "V2" in route + COLUMNS[route]:
         return "a"
     if op.data_dependent and route == "CUDA graph":

@@ -1,4 +1,4 @@
-"""The tables of operators, made of their definitions."""
+"""Writes the tables of operators from their definitions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ ROOT_MODULE = "trtsmith.importers.ops"
 
 
 def operators() -> str:
-    """One line for each family, a folder of importers/ops, and for each operator without one: what it computes, its types,
-    and the names that it is found under."""
+    """One line for each family (a folder of importers/ops) and for each other operator: purpose, types, and the names under
+    which it is found.
+    """
     families: dict[str, list[OpDef]] = {}
     for op in OPS:
         module = op.reference.__module__.removeprefix(f"{ROOT_MODULE}.").split(".")
@@ -74,7 +75,7 @@ def domains(alias: Alias) -> str:
 
 
 def opsets(alias: Alias) -> str:
-    """The opsets for which the alias holds, where these are not all."""
+    """The opsets for which the alias holds, unless these are all."""
     first, last = alias.opsets
     if (first, last) == (1, None):
         return ""
@@ -100,7 +101,7 @@ def _default(field: Field) -> str:
 
 
 def torch_operators() -> str:
-    """The schema of every PyTorch operator, and PyTorch's own operators that are exported as the same node."""
+    """The schema of every PyTorch operator, and PyTorch's own operators that export to the same node."""
     from trtsmith.importers.torch_ops import schema
 
     schemas = "\n".join(f"torch.ops.{PLUGIN_NAMESPACE}.{schema(op)}" for op in OPS if op.torch_reference)

@@ -1,4 +1,4 @@
-"""The table of the checks of `trtsmith plugin test`, made of their docstrings."""
+"""Writes the table of the checks of `trtsmith plugin test`, from their docstrings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trtsmith.converter.plugin.test_worker import CHECKS
 
 
 def plugin_checks() -> str:
-    """One line for each check, those of kernels last."""
+    """One line for each check, kernel checks last."""
     rows = [(check.name, _first_line(check.run), check.advice) for check in CHECKS]
     rows += [(check.name, check.about, check.advice) for check in KERNEL_CHECKS]
     return markdown_table(

@@ -1,4 +1,4 @@
-"""Pages of what scripts/popular_networks.py found: the sums, and for each library its networks and their exports."""
+"""Writes the pages of scripts/popular_networks.py: the sums, and for each library its networks and their exports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def popular_networks() -> str:
 
 
 def on_gpu() -> list[Row]:
-    """Their engines on the H200."""
+    """The results of their engines on the H200."""
     rows: list[Row] = read(GPU_RECORD)["rows"]
     return rows
 
@@ -176,7 +176,7 @@ def _anchor(row: Row) -> str:
 
 
 def render_popular_programs(rows: Sequence[Row]) -> str:
-    """A heading and a section for each network: what makes it, then a line for each exporter."""
+    """A heading and a section for each network: its program, then a line for each exporter."""
     programs: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         lines = programs.setdefault((f"### {_title(row)}", row["program"][0]), [])

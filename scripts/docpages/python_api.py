@@ -1,4 +1,4 @@
-"""The reference of a Python package, made of the signatures and docstrings of its public names."""
+"""Writes the reference of a Python package from the signatures and docstrings of its public names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DEFINITIONS = (
 
 
 def package() -> str:
-    """What the package says of itself."""
+    """The package's own description."""
     return markdown_of(inspect.getdoc(trtsmith) or "")
 
 
@@ -67,12 +67,12 @@ def pages() -> dict[str, Mapping[str, Callable[[], str]]]:
 
 
 def page_of(module: ModuleType, name: str, under: str = "##") -> str:
-    """Signature, docstring and, of a class, fields and public methods, with headings of this level."""
+    """Signature, docstring and, for a class, fields and public methods, with headings of this level."""
     return "\n\n".join(_described(name, getattr(module, name), under))
 
 
 def others(module: ModuleType, names: Iterable[str]) -> str:
-    """A section for each public name beside those that have a page of their own."""
+    """A section for each public name without a page of its own."""
     left = [name for name in module.__all__ if name not in set(names) and not name.startswith("__")]
     return "\n\n".join(f"## {name}\n\n{page_of(module, name, '###')}" for name in left)
 
@@ -124,7 +124,7 @@ def _members(thing: type, under: str) -> Iterator[str]:
 
 
 def signature(name: str, function: Any, *, bound: bool = False) -> str:
-    """The definition, annotations without quotes; in several lines where one is too long."""
+    """The definition with annotations unquoted, on several lines if it is long."""
     given = inspect.signature(function)
     parameters = list(given.parameters.values())[1 if bound else 0 :]
     parts, starred = [], False
@@ -150,7 +150,7 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _default(value: Any) -> str:
-    """Texts have the quotes of the formatter, which formats the examples of documents too."""
+    """The default value; texts in the quotes that the formatter of the documents' examples uses."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_default, value))}{',' * (len(value) == 1)})"
     return json.dumps(value) if isinstance(value, str) else repr(value)
@@ -161,7 +161,7 @@ def _annotation(annotation: Any) -> str:
 
 
 def markdown_of(docstring: str) -> str:
-    """A docstring as Markdown: examples and indented code in fences, lines `name: what it is` as a list."""
+    """A docstring as Markdown: examples and indented code in fences, lines `name: description` as a list."""
     blocks: list[str] = []
     for block in re.split(r"\n\s*\n", docstring.strip("\n")):
         if blocks and _is_code(blocks[-1]) and _is_code(block):

@@ -1,4 +1,4 @@
-"""Tables of what scripts/real_models.py found: how many pass, each network by form, what does not pass, and packages."""
+"""Writes tables of scripts/real_models.py: pass rates, each network by form, failures, and packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def real_networks() -> str:
 
 
 def real_engines() -> str:
-    """The engines that were run on a GPU."""
+    """The engines that ran on a GPU."""
     return render_real_engines(json.loads(GPU_RECORD.read_text(encoding="utf-8")))
 
 
@@ -53,19 +53,19 @@ def render_real_engines(record: Mapping[str, Any]) -> str:
 
 
 def given() -> list[Entry]:
-    """The files as their packages bring them."""
+    """The results for the packages' own files."""
     results = json.loads(RECORD.read_text(encoding="utf-8"))["results"]
     return [result for result in results if result["form"] == AS_IT_IS]
 
 
 def engines() -> list[Entry]:
-    """Their engines on a GPU."""
+    """The results of their engines on a GPU."""
     found: list[Entry] = json.loads(GPU_RECORD.read_text(encoding="utf-8"))["results"]
     return found
 
 
 def verdict(result: Entry) -> str:
-    """The verdict as `verify` names it, "not built" or "did not run"."""
+    """The verdict in `verify`'s words, "not built" or "did not run"."""
     outcome = result["outcome"]
     if not result["engine_bytes"]:
         return "not built"
@@ -79,7 +79,7 @@ def verdict(result: Entry) -> str:
 
 
 def _proves_nothing(result: Entry) -> bool:
-    """Whether an output is not comparable and the others agree."""
+    """Whether an output is not comparable while the others agree."""
     return result["outcome"].startswith("output ") or COMPARED in result["outcome"]
 
 
@@ -144,7 +144,7 @@ def _networks(by_model: Mapping[str, Mapping[str, Entry]]) -> str:
 
 
 def _cell(result: Entry | None) -> str:
-    """What came of one form, and what of TensorRT-RTX alone."""
+    """The result of one form, and of TensorRT-RTX alone."""
     if result is None:
         return "not tried"
     if result["outcome"].startswith(NOT_MADE):
@@ -171,7 +171,7 @@ def _mebibytes(size: int) -> str:
 
 
 def _failures(results: Sequence[Entry]) -> str:
-    """The reasons alone: a message names the nodes in further lines."""
+    """The reasons without the nodes, which messages name in further lines."""
     failed = [result for result in results if result["outcome"] != AGREES]
     rows = [
         (f"`{result['model']}`", result["form"], escaped(result["outcome"].partition("\n")[0]))

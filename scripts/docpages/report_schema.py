@@ -1,4 +1,4 @@
-"""The entries of reports, as their published JSON Schema declares them."""
+"""Writes the entries of reports, from their published JSON Schema."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _said(form: Mapping[str, Any]) -> str:
 
 
 def _form(form: Mapping[str, Any]) -> str:
-    """In words: "list of node", "text or null"."""
+    """The type in words: "list of node", "text or null"."""
     if "$ref" in form:
         name = form["$ref"].rpartition("/")[2]
         return f"[{name}](#{name})"

@@ -1,4 +1,4 @@
-"""The phases of rewriting, and the faults of TensorRT that conversions write around, as the code declares them."""
+"""Writes the tables of rewriting phases and of TensorRT's faults that conversions avoid, as the code declares them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from trtsmith.converter.rewrite.target import Fault, Target
 
 
 def phases() -> str:
-    """The one order of phases."""
+    """The phases, in order."""
     rows = [(str(number), f"`{one.name}`", escaped(one.does)) for number, one in enumerate(PHASES, 1)]
     return markdown_table(("", "phase", "leaves behind"), rows)
 
 
 def faults() -> str:
-    """Every fault, by TensorRT and what writes around it."""
+    """Every fault, by TensorRT, and what avoids it."""
     header = ("TensorRT", "seen in", "fault", "fixed in", "evidence", "avoided by")
     return markdown_table(header, sorted(_row(fault, name) for name, fault in known_faults()))
 

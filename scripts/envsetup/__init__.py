@@ -1,4 +1,4 @@
-"""Set-up on a bare machine: finds or fetches nvcc and TensorRT's headers, builds the C++ libraries.
+"""Sets up a bare machine: finds or fetches nvcc and TensorRT's headers, builds the C++ libraries.
 
 Standard library only, and trtsmith.importers.problem: the system's Python runs this before anything is installed.
 """

@@ -1,4 +1,4 @@
-"""Fetches and unpacks packages of Debian and PyPI with which x86_64 compiles for aarch64 and emulates it."""
+"""Fetches and unpacks the packages of Debian and PyPI for compiling and emulating aarch64 on x86_64."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib"
 
 @dataclass(frozen=True)
 class Pin:
-    """A line of the pins. source: of WHEEL_PLATFORMS, or a release of Debian. paths: those wanted; none are all."""
+    """A pinned package. source: one of WHEEL_PLATFORMS, or a release of Debian. paths: those wanted; none: all."""
 
     folder: str
     source: str
@@ -59,7 +59,7 @@ def pins(text: str) -> list[Pin]:
 
 
 def fetched(folder: str) -> Path:
-    """A folder of the pins, with everything in it. Raises SetupError if a package cannot be had, or is another one."""
+    """The complete folder of pinned packages. Raises SetupError if a package is unavailable or has another hash."""
 
     def fill(work: Path) -> None:
         mine = [pin for pin in pins(PINS.read_text(encoding="utf-8")) if pin.folder == folder]
@@ -98,7 +98,9 @@ def _unpack_wheels(wanted: Sequence[Pin], work: Path, target: Path) -> None:
 
 
 def _unpack_debs(wanted: Sequence[Pin], work: Path, target: Path) -> None:
-    """With apt's lists and settings in work: the machine's own are neither used nor changed, and no root is needed."""
+    """Unpacks Debian packages with apt's lists and settings in `work`, which needs no root and leaves the machine's own
+    alone.
+    """
     for name in ("lists/partial", "archives/partial", "debs"):
         (work / name).mkdir(parents=True)
     source = (
@@ -143,7 +145,7 @@ def _unpack_deb(deb: Path, target: Path, paths: Sequence[str]) -> None:
 
 
 def debian_mirror(env: Mapping[str, str], apt: Path = Path("/etc/apt")) -> str:
-    """TRTSMITH_DEBIAN, else the mirror of Debian that this machine's apt has. Raises SetupError without one."""
+    """TRTSMITH_DEBIAN, else the Debian mirror of this machine's apt. Raises SetupError without one."""
     files = (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*")))
     texts = (file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file())
     found = (re.search(r"^[^#\n]*?(https?://\S+/debian)/?\s*(?:\s|$)", text, re.MULTILINE) for text in texts)
@@ -159,7 +161,7 @@ def debian_mirror(env: Mapping[str, str], apt: Path = Path("/etc/apt")) -> str:
 
 
 def _finish_compiler(target: Path) -> None:
-    """Programs under tools/ that run from where they are, with their own libraries and for the sysroot beside them."""
+    """Adds programs under tools/ that run in place, with their own libraries and the sysroot beside them."""
     home = CACHE / "compiler"
     tools = target / "tools"
     tools.mkdir()
@@ -175,7 +177,7 @@ def _finish_compiler(target: Path) -> None:
 
 
 def _finish_cuda12(target: Path) -> None:
-    """Debian's packages as a toolkit's folder."""
+    """Arranges Debian's packages as a toolkit folder."""
     debian = target / "usr/lib/nvidia-cuda-toolkit"
     (target / "nvvm").mkdir()
     (debian / "libdevice").rename(target / "nvvm/libdevice")

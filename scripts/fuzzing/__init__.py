@@ -1,1 +1,1 @@
-"""Fuzzing, fuzz_models.py, and its parts: where models come from, how they are changed, run, judged and made smaller."""
+"""Holds the parts of fuzz_models.py: sources of models, changes to them, runs, judgement and reduction."""

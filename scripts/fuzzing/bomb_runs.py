@@ -1,4 +1,4 @@
-"""Checks bombs, each in 10 s and 1 GiB, and writes what each took into a record.
+"""Checks bombs, each within 10 s and 1 GiB, and records their costs.
 
     python scripts/fuzzing/bomb_runs.py --record benchmarks/bombs.json    # those with names, and 100 that are drawn
     python scripts/fuzzing/bomb_runs.py --models 1000 --seed 5
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def bombs(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
-    """Names and models: those that are always the same, and so many that the seed draws."""
+    """Names and models: the fixed ones, and `count` that the seed draws."""
     yield from named_bombs().items()
     for index in range(count):
         family, data = drawn_bomb(random.Random(f"{seed} {index}"))
@@ -66,7 +66,7 @@ def large_models() -> Iterator[tuple[str, bytes]]:
 
 
 def checked(models: Iterator[tuple[str, bytes]], limits: Limits) -> Iterator[dict[str, Any]]:
-    """What came of `check` for each model."""
+    """The result of `check` for each model."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         process = FuzzProcess(Path(folder), limits)
         for name, data in models:

@@ -1,4 +1,4 @@
-"""Writes small models that ask for much: memory, time or depth that grows beyond all measure with the size of the file.
+"""Writes small models whose memory, time or depth grows without bound relative to the size of the file.
 
 A family is a function that draws one model. The growth is drawn, so that models lie on both sides of every limit.
 """
@@ -25,13 +25,13 @@ _DOMAIN = "bombs"
 
 
 def constant_of_shape(draw: random.Random) -> ModelProto:
-    """A few sizes in a constant, and a tensor of so many elements."""
+    """A tensor whose huge sizes are a constant."""
     sizes = [draw.choice((1, 2, 1 << 10, 1 << 20, 1 << 31, 1 << 40)) for _ in range(draw.randint(1, 3))]
     return _followed(draw, [_node("ConstantOfShape", ["sizes"], ["v"])], {"sizes": sizes})
 
 
 def range_(draw: random.Random) -> ModelProto:
-    """A vector of as many numbers as there are between two constants."""
+    """A Range between two distant constants."""
     values = {
         "start": draw.choice((0, -(1 << 40))),
         "limit": 1 << draw.randint(16, 62),
@@ -42,7 +42,7 @@ def range_(draw: random.Random) -> ModelProto:
 
 
 def concat_doubling(draw: random.Random) -> ModelProto:
-    """Each Concat joins what the one before it made, some times."""
+    """Concats that each join the result of the one before several times."""
     axis, ways = 0, draw.choice((2, 2, 3, 8))
     nodes = [_node("Identity", ["x"], ["c0"])]
     count = draw.randint(8, 80)
@@ -55,7 +55,7 @@ def concat_doubling(draw: random.Random) -> ModelProto:
 
 
 def broadcast(draw: random.Random) -> ModelProto:
-    """Expand or Tile makes much of one element."""
+    """An Expand or Tile of one element to a huge shape."""
     rank = draw.randint(1, 4)
     sizes = [1 << draw.choice((0, 4, 16, 31, 40)) for _ in range(rank)]
     nodes = [_node(draw.choice(("Expand", "Tile")), ["one", "sizes"], ["v"])]
@@ -64,14 +64,14 @@ def broadcast(draw: random.Random) -> ModelProto:
 
 
 def pad(draw: random.Random) -> ModelProto:
-    """Much of nothing around one element."""
+    """A huge Pad around one element."""
     size = 1 << draw.choice((8, 24, 31, 50))
     nodes = [_node("Pad", ["one", "pads"], ["v"])]
     return _followed(draw, nodes, {"one": np.ones(1, np.int64), "pads": [0, size]})
 
 
 def resize(draw: random.Random) -> ModelProto:
-    """A small image, many times as large."""
+    """A Resize of a small image by a huge factor."""
     scale = float(1 << draw.choice((4, 12, 20, 30)))
     image = np.ones((1, 1, 2, 2), np.float32)
     if draw.random() < 0.5:
@@ -84,13 +84,13 @@ def resize(draw: random.Random) -> ModelProto:
 
 
 def one_hot(draw: random.Random) -> ModelProto:
-    """A depth that a constant gives."""
+    """A OneHot of a huge constant depth."""
     values = {"ids": [0, 1], "depth": np.int64(1 << draw.choice((8, 24, 31, 40))), "pair": [0, 1]}
     return _followed(draw, [_node("OneHot", list(values), ["v"])], values)
 
 
 def random_values(draw: random.Random) -> ModelProto:
-    """Random numbers of a shape that an attribute has; and windows that are as long."""
+    """Random tensors of a huge shape, or windows as long."""
     if draw.random() < 0.3:
         nodes = [_node(draw.choice(("HannWindow", "HammingWindow")), ["size"], ["v"])]
         return _followed(draw, nodes, {"size": np.int64(1 << draw.choice((10, 24, 40)))})
@@ -100,14 +100,14 @@ def random_values(draw: random.Random) -> ModelProto:
 
 
 def flattened(draw: random.Random) -> ModelProto:
-    """An input of two large sizes as one vector."""
+    """A Flatten of an input with two large sizes."""
     sizes = [1 << draw.choice((8, 16, 20, 31)) for _ in range(2)]
     nodes = [_node("Reshape", ["big", "all"], ["v"])]
     return _followed(draw, nodes, {"all": [-1]}, given={"big": sizes})
 
 
 def computed_sizes(draw: random.Random) -> ModelProto:
-    """Sizes that are multiplied, step by step, before a tensor has them."""
+    """A tensor whose sizes are products computed step by step."""
     steps = draw.randint(1, 60)
     nodes = [_node("Shape", ["input"], ["s0"])]
     nodes += [
@@ -121,7 +121,7 @@ def computed_sizes(draw: random.Random) -> ModelProto:
 
 
 def many_ranks(draw: random.Random) -> ModelProto:
-    """Each Unsqueeze adds dimensions to those that are there."""
+    """Unsqueezes that each add dimensions."""
     count, width = draw.choice((100, 4_000, 20_000)), draw.choice((1, 8, 60))
     nodes = [_node("Unsqueeze", [f"u{i}", "axes"], [f"u{i + 1}"]) for i in range(count)]
     nodes.append(_node("Identity", [f"u{count}"], ["v"]))
@@ -129,7 +129,7 @@ def many_ranks(draw: random.Random) -> ModelProto:
 
 
 def long_constants(draw: random.Random) -> ModelProto:
-    """A long constant of small numbers, read by many nodes."""
+    """A long constant of small numbers with many readers."""
     length, readers = draw.choice((1 << 10, 1 << 16, 300_000)), draw.choice((10, 1_000, 8_000))
     kind = draw.choice(("Add", "Reshape", "Cast", "Concat", "Squeeze", "ConstantOfShape"))
     nodes = []
@@ -151,7 +151,7 @@ def long_constants(draw: random.Random) -> ModelProto:
 
 
 def nested_control(draw: random.Random) -> ModelProto:
-    """Loops, branches and scans in each other, as deep as protobuf reads."""
+    """Loops, branches and scans, nested as deeply as protobuf reads."""
     depth = draw.choice((3, 8, 16, 24))
     kinds = draw.choice((("Loop",), ("If",), ("Scan",), ("Loop", "If", "Scan")))
     wide = draw.choice((1, 1, 2))
@@ -181,7 +181,7 @@ def nested_control(draw: random.Random) -> ModelProto:
 
 
 def endless_loop(draw: random.Random) -> ModelProto:
-    """A Loop of constants alone, of more runs than anybody waits for."""
+    """A Loop over constants with an absurd trip count."""
     body = GraphProto(name="body")
     body.input.extend(
         [_value("i", TensorProto.INT64, []), _value("go", TensorProto.BOOL, []), _value("s", 1, [])]
@@ -194,17 +194,17 @@ def endless_loop(draw: random.Random) -> ModelProto:
 
 
 def doubling_functions(draw: random.Random) -> ModelProto:
-    """Each function calls the one before it, some times: laughing, where all calls do nothing."""
+    """Functions that each call the previous one several times: a "billion laughs" if all calls do nothing."""
     return _functions(draw, draw.randint(4, 70), draw.choice((2, 2, 3, 10)))
 
 
 def chain_of_functions(draw: random.Random) -> ModelProto:
-    """Each function calls the next one, once."""
+    """Functions that each call the next one once."""
     return _functions(draw, draw.choice((20, 90, 150, 1_000, 9_000)), 1)
 
 
 def recursion(draw: random.Random) -> ModelProto:
-    """Functions that call themselves, through others."""
+    """Functions that call themselves through others."""
     count = draw.choice((1, 2, 50))
     model = _functions(draw, count, draw.choice((1, 2)))
     model.functions[0].node[0].op_type = f"f{count - 1}"
@@ -222,7 +222,7 @@ def many_nodes(draw: random.Random) -> ModelProto:
 
 
 def rows_of_nodes(count: int, op_type: str, *, side_by_side: bool = False) -> ModelProto:
-    """A model of so many nodes of one operator. side_by_side: all read the input."""
+    """A model of `count` nodes of one operator. side_by_side: all read the input."""
     nodes = []
     for index in range(count):
         read = "input" if side_by_side or not index else f"{index - 1:x}"
@@ -235,7 +235,7 @@ def rows_of_nodes(count: int, op_type: str, *, side_by_side: bool = False) -> Mo
 
 
 def many_initializers(draw: random.Random) -> ModelProto:
-    """As many constants as fit, read by few nodes or none."""
+    """As many constants as fit, with few readers or none."""
     model = _model([_node("Identity", ["input"], ["output"])], {}, {"input": [3]})
     for index in range(draw.choice((1_000, 20_000, 60_000))):
         tensor = model.graph.initializer.add(name=f"{index:x}", data_type=TensorProto.INT64)
@@ -249,7 +249,7 @@ def many_initializers(draw: random.Random) -> ModelProto:
 
 
 def huge_strings(draw: random.Random) -> ModelProto:
-    """One name of most of the file, which many messages or values repeat."""
+    """A name that fills most of the file and that many messages or values repeat."""
     long, count = "n" * draw.choice((10_000, 300_000, 900_000)), draw.choice((1, 300, 3_000))
     nodes = [_node("Relu", ["input"], ["v"])]
     nodes += [_node("Relu", ["v"], [f"r{i}"]) for i in range(count)]
@@ -301,7 +301,7 @@ _INT32 = (1 << 31) - 1
 
 
 def end_of_range(draw: random.Random) -> ModelProto:
-    """One node, or some, of an operator that rules write out in as many nodes or numbers as a value says."""
+    """Nodes of an operator that rules unroll into as many nodes or numbers as a value says."""
     made = draw.choice(tuple(UNROLLED.values()))(draw.choice(ENDS))
     for _ in range(draw.choice((0, 0, 0, 5, 100))):
         made.graph.node.append(made.graph.node[0])
@@ -313,7 +313,7 @@ def end_of_range(draw: random.Random) -> ModelProto:
 
 
 def _window(op_type: str, axes: int = 2, **more: Any) -> Callable[[int], ModelProto]:
-    """A pooling whose first window is that large."""
+    """A pooling with such a large first window."""
 
     def made(end: int) -> ModelProto:
         kernel = [end, *[1] * (axes - 1)]
@@ -339,7 +339,7 @@ def _one(
 
 
 def _scan(end: int) -> ModelProto:
-    """Scan over a long sequence of sizes, of which TensorRT makes no tensor in a loop."""
+    """A Scan over a long sequence of sizes that TensorRT cannot turn into tensors in a loop."""
     body = GraphProto(name="body", node=_sum_of_as_many("e"))
     body.input.append(_value("e", TensorProto.INT64, [1]))
     body.output.append(onnx.ValueInfoProto(name="t"))
@@ -351,7 +351,7 @@ def _scan(end: int) -> ModelProto:
 
 
 def _loop(end: int) -> ModelProto:
-    """A Loop of so many runs, which makes tensors of as many elements as it ran."""
+    """A Loop of this many runs, which makes tensors with as many elements as runs so far."""
     body = GraphProto(name="body", node=[_node("Identity", ["go"], ["on"]), *_sum_of_as_many("i")])
     body.input.extend([_value("i", TensorProto.INT64, []), _value("go", TensorProto.BOOL, [])])
     body.output.extend(onnx.ValueInfoProto(name=name) for name in ("on", "t"))
@@ -376,7 +376,7 @@ def _sum_of_as_many(size: str) -> list[NodeProto]:
 
 
 def _declared(made: ModelProto, shape: Sequence[int]) -> ModelProto:
-    """With the shape of the output, of which the operator says nothing."""
+    """Adds the output's shape, which the operator leaves open."""
     elem = {"NonMaxSuppression": TensorProto.INT64}.get(made.graph.node[0].op_type, TensorProto.FLOAT)
     made.graph.output[0].CopyFrom(_value("output", elem, shape))
     if made.graph.node[0].op_type == "Compress":
@@ -385,7 +385,7 @@ def _declared(made: ModelProto, shape: Sequence[int]) -> ModelProto:
 
 
 def _two_outputs(made: ModelProto) -> ModelProto:
-    """With the node's second output as one of the model's."""
+    """Makes the node's second output an output of the model, too."""
     made.graph.output.append(onnx.ValueInfoProto(name=made.graph.node[0].output[1]))
     return made
 
@@ -462,13 +462,13 @@ UNROLLED: Mapping[str, Callable[[int], ModelProto]] = {
 
 
 def dots(draw: random.Random) -> ModelProto:
-    """An Einsum of many dots, letters or terms."""
+    """An Einsum with many dots, letters or terms."""
     part, count = draw.choice((".", "...", "i", "i,", "...i,")), draw.choice((4, 1_000, 100_000))
     return _one(_node("Einsum", ["x"], ["output"], equation=part * count + "->"), {"x": [3]})
 
 
 def plugin_names(draw: random.Random) -> ModelProto:
-    """Nodes Plugin that name an operator of ONNX or of another domain, a function or themselves, with wide attributes."""
+    """Plugin nodes that name an ONNX operator, one of another domain, a function or themselves, with wide attributes."""
     name = draw.choice(
         ("Split", "Cast", "LRN", "Loop", "Einsum", "Plugin", "f0", "f1", "MReLU", "BiasGelu", "Constant")
     )
@@ -490,12 +490,12 @@ def plugin_names(draw: random.Random) -> ModelProto:
 
 
 def many_of_a_thing(draw: random.Random) -> ModelProto:
-    """Very many outputs, inputs, value_infos, ..., as many as fit."""
+    """As many outputs, inputs, value_infos, ... as fit."""
     return MANY[draw.choice(tuple(MANY))](draw.choice((1_000, 10_000, 40_000)))
 
 
 def _with(change: Callable[[ModelProto, int], None]) -> Callable[[int], ModelProto]:
-    """A model of one node, to which so many of a thing are added."""
+    """A model of one node with this many additions."""
 
     def made(count: int) -> ModelProto:
         model = _model([_node("Abs", ["input"], ["output"])], {}, {"input": [3]})
@@ -558,7 +558,7 @@ def _quantizations(model: ModelProto, count: int) -> None:
 
 
 def _wide_input(op_type: str, **more: Any) -> Callable[[ModelProto, int], None]:
-    """One node that reads as many values, the same ones and different ones."""
+    """A node with this many inputs, equal and different ones."""
 
     def change(model: ModelProto, count: int) -> None:
         model.graph.node.extend(_node("Abs", ["input"], [f"p{i}"]) for i in range(count // 2))
@@ -576,7 +576,7 @@ def _wide_output(model: ModelProto, count: int) -> None:
 
 
 def _readers(op_type: str) -> Callable[[ModelProto, int], None]:
-    """So many nodes read one value."""
+    """Adds this many readers of one value."""
 
     def change(model: ModelProto, count: int) -> None:
         model.graph.node.extend(_node(op_type, ["output", "output"], [f"r{i}"]) for i in range(count))
@@ -586,7 +586,7 @@ def _readers(op_type: str) -> Callable[[ModelProto, int], None]:
 
 
 def _views(model: ModelProto, count: int) -> None:
-    """A row of nodes, each of whose results is a transposed output, too."""
+    """Adds a row of nodes, with the transposed result of each as an output."""
     for i in range(count // 2):
         model.graph.node.append(_node("Add", [f"a{i - 1}" if i else "one", "one"], [f"a{i}"]))
         model.graph.node.append(_node("Transpose", [f"a{i}"], [f"t{i}"]))
@@ -595,7 +595,7 @@ def _views(model: ModelProto, count: int) -> None:
 
 
 def _calls(model: ModelProto, count: int) -> None:
-    """So many calls of a function."""
+    """This many calls of a function."""
     model.functions.append(_function("f", [_node("Abs", ["x"], ["y"])]))
     model.opset_import.add(domain=_DOMAIN, version=1)
     for i in range(count // 2):
@@ -604,7 +604,7 @@ def _calls(model: ModelProto, count: int) -> None:
 
 
 def _domains(model: ModelProto, count: int) -> None:
-    """Foreign operators, each in a domain of its own."""
+    """Foreign operators, each in its own domain."""
     for i in range(count):
         model.graph.node.append(helper.make_node("f", ["input"], [f"c{i}"], domain=f"d{i}"))
     _opsets(model, count)
@@ -663,7 +663,7 @@ FAMILIES: tuple[Callable[[random.Random], ModelProto], ...] = (
 
 
 def drawn_bomb(draw: random.Random) -> tuple[str, bytes]:
-    """A model of a family that is drawn, below the size, and the family's name."""
+    """A random model below the size limit, and the name of its family."""
     while True:
         family = draw.choice(FAMILIES)
         data = bytes(family(draw).SerializeToString())
@@ -672,7 +672,7 @@ def drawn_bomb(draw: random.Random) -> tuple[str, bytes]:
 
 
 def named_bombs() -> dict[str, bytes]:
-    """The models with which these limits began, as small as they were."""
+    """The models that prompted these limits, as small as they were."""
     draw = random.Random(0)
     size = {"sizes": [1 << 31]}
     cast = [_node("Cast", ["v"], ["output"], to=TensorProto.INT64)]
@@ -710,7 +710,7 @@ def _followed(
     opset: int = 17,
     given: Mapping[str, Sequence[int]] | None = None,
 ) -> ModelProto:
-    """The nodes, which make `v`, and one behind them that reads it; or that makes of it what has sizes of its values."""
+    """The nodes that make `v`, and a reader of it, or a tensor with v's values as sizes."""
     kind = draw.choice((*_FOLLOWERS, "ConstantOfShape"))
     more = _NEEDED.get(kind, {})
     inputs = {"Slice": ["v", "zero", "two"], "Gather": ["v", "zero"], "ConstantOfShape": ["last"]}
@@ -742,7 +742,7 @@ def _model(
 
 
 def _control(kind: str, nodes: Sequence[NodeProto], result: str, output: str) -> NodeProto:
-    """A node around a graph of these nodes, which read what is outside."""
+    """A control-flow node around a graph of these nodes, which read outer values."""
     body = GraphProto(name="body", node=nodes)
     if kind == "If":
         body.output.append(onnx.ValueInfoProto(name=result))
@@ -774,7 +774,7 @@ def _function(name: str, nodes: Sequence[NodeProto]) -> onnx.FunctionProto:
 
 
 def _functions(draw: random.Random, count: int, ways: int) -> ModelProto:
-    """A function for each level, which calls that of the level below in a row, or side by side."""
+    """Functions that each call the one below, in a row or side by side."""
     row = draw.random() < 0.5
     functions = [_function("f0", [_node("Relu", ["x"], ["y"])])]
     for level in range(1, count):

@@ -1,4 +1,4 @@
-"""Changes the bytes of a file: what a bad disk, a broken download or an attacker makes of a model."""
+"""Changes the bytes of a model file, as a bad disk, a broken download or an attacker would."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _VALUES = (0, 1, 0x7F, 0x80, 0xFF, 0x08, 0x12, 0x0A)
 
 
 def changed_bytes(data: bytes, draw: random.Random) -> bytes:
-    """The bytes after one to eight changes."""
+    """Applies one to eight changes to the bytes."""
     result = bytearray(data)
     for _ in range(draw.choice((1, 1, 2, 4, 8))):
         if not result:

@@ -1,4 +1,4 @@
-"""Runs many changed models, on several processes, and keeps what they find."""
+"""Runs many changed models in several processes, and keeps their findings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALLER_S = 60.0
 
 @dataclass(frozen=True)
 class FuzzOptions:
-    """What is run.
+    """The options of a campaign.
 
     seed, models, first: numbers of models, from which everything that is drawn follows; seconds: 0 for no end.
     guided:   models that reach new calls are changed further: finds more, and depends on the number of jobs.
@@ -46,7 +46,7 @@ class FuzzOptions:
 
 @dataclass
 class Found:
-    """A finding with the name of the model that showed it first. count: how many did."""
+    """A finding with the first model that showed it. count: of models that did."""
 
     finding: FuzzFinding
     model: str
@@ -55,7 +55,7 @@ class Found:
 
 @dataclass
 class Campaign:
-    """All models, and what came of them.
+    """All models of a campaign, and their results.
 
     codes: how many of each exit code. calls: different pairs of places. further: models that reached new calls.
     """
@@ -75,7 +75,7 @@ class Campaign:
         self._end = time.monotonic() + (self.options.seconds or float("inf"))
 
     def run(self, number: int) -> None:
-        """The models of one of the jobs."""
+        """Runs the models of one job."""
         options = self.options
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
             process = FuzzProcess(Path(folder), options.limits, options.command, options.guided)
@@ -126,7 +126,7 @@ class Campaign:
         return True
 
     def _keep(self, process: FuzzProcess, finding: FuzzFinding, data: bytes) -> None:
-        """Save the model, and a smaller one."""
+        """Saves the model, and a smaller one with the same finding."""
         keep = self.options.keep
         if keep is None:
             return
@@ -147,7 +147,7 @@ class Campaign:
 def run_campaign(
     options: FuzzOptions, starting: Sequence[StartingModel], tell: Callable[[str], None] = lambda text: None
 ) -> Campaign:
-    """All models; ends early when the time is over."""
+    """Runs all models, or as many as the time allows."""
     campaign = Campaign(options, starting, tell)
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(campaign.run, range(options.jobs)))

@@ -1,4 +1,4 @@
-"""Draws one changed model: which model, and which changes to it."""
+"""Draws a changed model: the model, and the changes to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTES = 0.12
 
 
 def changed_model(data: bytes, others: Sequence[bytes], draw: random.Random) -> bytes:
-    """The model after one to four changes. others: models to take parts of."""
+    """The model after one to four changes. others: models to take parts from."""
     if draw.random() < BYTES:
         return changed_bytes(data, draw)
     try:

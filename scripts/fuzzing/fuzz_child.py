@@ -51,7 +51,7 @@ def _command(named: str) -> Command:
 def _run(
     command: Command, said: Path, mib: int, calls: CallRecord, traced: bool, words: list[str]
 ) -> dict[str, Any]:
-    """Exit code (None: an exception came out), what was said, seconds of the processor, largest resident memory in MiB."""
+    """Exit code (None for an exception), output, CPU seconds, and peak resident memory in MiB."""
     limit_memory(0 if words[:1] == ["convert"] else mib)  # a child of its own loads TensorRT
     os.truncate(said, 0)
     _reset_peak()
@@ -76,7 +76,7 @@ def _run(
 
 
 def limit_memory(mib: int) -> None:
-    """Allocations beyond it fail; 0: none do. A model of a few bytes must not fill the machine's memory."""
+    """Makes larger allocations fail (0: no limit), so that a model of a few bytes cannot fill the machine's memory."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (mib << 20 if mib else hard, hard))
 
@@ -91,7 +91,7 @@ def _peak_mib() -> int:
 
 
 class CallRecord:
-    """Which places of the toolkit call which of its functions: a model that brings a new pair is worth changing further.
+    """Pairs of call sites and called functions in the toolkit: a model with a new pair is worth further changes.
 
     Lines would say more, and cost ten times as much on a Python without sys.monitoring.
     """
@@ -111,7 +111,7 @@ class CallRecord:
             self._new.append(zlib.crc32(text.encode()))
 
     def taken(self) -> list[int]:
-        """Those that are new since the last time, as numbers that are the same in every process."""
+        """The pairs that are new since the last call, as numbers that are equal in all processes."""
         new, self._new = self._new, []
         return new
 

@@ -1,4 +1,4 @@
-"""Changes models at random and runs them through the commands: none may bring about a failure that is not explained.
+"""Changes models at random and runs the commands on them: every failure must be explained to the user.
 
     python scripts/fuzzing/fuzz_models.py                                 # 1,000 models, some minutes
     python scripts/fuzzing/fuzz_models.py --models 10000 --jobs 2 --seed 7 --keep FOLDER
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def replay(models: Sequence[Path]) -> int:
-    """The models as they are, with every command."""
+    """Runs every command on the given models, unchanged."""
     bad = False
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         process = FuzzProcess(Path(folder), Limits())
@@ -105,7 +105,7 @@ def replay(models: Sequence[Path]) -> int:
 
 
 def table(campaign: Campaign) -> str:
-    """What was run and what it found, most frequent first."""
+    """The numbers of runs and findings, most frequent first."""
     codes = ", ".join(f"{count} x {code}" for code, count in sorted(campaign.codes.items(), key=str))
     lines = [
         f"{campaign.models} models, {len(campaign.further)} of them changed further; exit codes: {codes}"

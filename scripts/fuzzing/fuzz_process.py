@@ -1,4 +1,4 @@
-"""Starts the child that runs commands, asks it with limits of time, and starts another in the place of one that died."""
+"""Starts the child that runs commands, applies time limits to it, and replaces it if it dies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one model. cpu_s: of processor time in the child; wall_s: for children that it waits for, and a busy machine."""
+    """Limits for one model. cpu_s: CPU time in the child; wall_s: for waits on children, or on a busy machine."""
 
     cpu_s: float = 20.0
     wall_s: float = 200.0
@@ -32,7 +32,7 @@ USUAL = Limits()
 
 @dataclass
 class FuzzProcess:
-    """One child with a folder of its own. TMPDIR is in it, so that every file that is left behind is seen."""
+    """A child with its own folder, which contains TMPDIR, so that leftover files are seen."""
 
     folder: Path
     limits: Limits
@@ -42,7 +42,7 @@ class FuzzProcess:
 
     @property
     def work(self) -> Path:
-        """Where the model lies, and what the commands write."""
+        """The folder of the model and of the commands' output."""
         return self.folder / "work"
 
     @property
@@ -50,7 +50,7 @@ class FuzzProcess:
         return self.folder / "tmp"
 
     def ask(self, words: list[str]) -> dict[str, Any]:
-        """What the child answers to a command; {"died": how, "said": text} if it did."""
+        """The child's answer to a command; {"died": how, "said": text} if it dies."""
         child = self._child = self._child or self._start()
         spent, late = _cpu_s(child.pid), after(self.limits.wall_s)
         answer = child.ask(words, lambda: late() or _cpu_s(child.pid) - spent > self.limits.cpu_s)
@@ -62,13 +62,13 @@ class FuzzProcess:
         return answer
 
     def clean(self) -> None:
-        """Both folders empty: for the next model."""
+        """Empties both folders for the next model."""
         for folder in (self.work, self.temporary):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
 
     def left(self) -> dict[str, list[str]]:
-        """Files and folders in both folders."""
+        """The files and folders left in both folders."""
         return {
             "work": sorted(path.name for path in self.work.iterdir()),
             "temporary": sorted(path.name for path in self.temporary.iterdir()),
@@ -94,7 +94,7 @@ class FuzzProcess:
 
 
 def _cpu_s(pid: int) -> float:
-    """Processor time of a process and of its children that have ended; 0 of one that is gone."""
+    """The CPU time of a process and its finished children; 0 if it is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

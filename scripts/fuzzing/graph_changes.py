@@ -1,4 +1,4 @@
-"""Changes that no single field makes: circles, wrong subgraphs, functions that call themselves, parts of other models."""
+"""Makes changes that no single field can: cycles, wrong subgraphs, recursive functions, parts of other models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _values(model: onnx.ModelProto) -> list[str]:
 
 
 def rewire(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """An input of a node becomes another value: of a later node it makes a circle."""
+    """Replaces a node's input by another value; one from a later node makes a cycle."""
     nodes = [node for node in _nodes(model) if node.input]
     if nodes:
         node = draw.choice(nodes)
@@ -41,7 +41,7 @@ def drop_attribute(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.
 
 
 def other_attribute(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """An attribute gets the value, and the type, of another."""
+    """Replaces an attribute's value and type by another's."""
     found = messages_of(model).get("AttributeProto", [])
     source = [*found, *messages_of(other).get("AttributeProto", [])]
     if found:
@@ -53,7 +53,7 @@ def other_attribute(model: onnx.ModelProto, other: onnx.ModelProto, draw: random
 
 
 def other_operator(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """A node becomes another operator, with its attributes or without."""
+    """Replaces a node's operator, with or without its attributes."""
     found, source = _nodes(model), _nodes(other)
     if found and source:
         node, given = draw.choice(found), draw.choice(source)
@@ -66,7 +66,7 @@ def other_operator(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.
 
 
 def foreign_node(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """A node of another model reads this one's values, and its result is an output."""
+    """Adds a node of another model that reads this one's values and gives an output."""
     source = _nodes(other)
     if not source:
         return
@@ -81,7 +81,7 @@ def foreign_node(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Ra
 
 
 def chain(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """A standard operator between a value and a node that reads it."""
+    """Inserts a standard operator between a value and one of its readers."""
     nodes = [node for node in model.graph.node if node.input]
     if nodes:
         node = draw.choice(nodes)
@@ -99,7 +99,7 @@ def chain(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -
 
 
 def constant_input(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """An input becomes a constant, of any type and shape: axes, sizes and counts that nobody expects."""
+    """Replaces an input by a constant of any type and shape: unexpected axes, sizes and counts."""
     nodes = [node for node in _nodes(model) if node.input]
     if nodes:
         node = draw.choice(nodes)
@@ -116,7 +116,7 @@ def constant_input(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.
 
 
 def end_of_range(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """A whole number of a node, of a constant or of an input's shape is one that a rule would have to unroll."""
+    """Sets an integer of a node, constant or input shape to one that a rule would have to unroll."""
     messages = messages_of(model)
     attributes = [a for a in messages.get("AttributeProto", []) if a.type in (a.INT, a.INTS)]
     tensors = [
@@ -144,7 +144,7 @@ def end_of_range(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Ra
 
 
 def plugin_node(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """A node becomes a node Plugin that names an operator, often its own, and has its attributes as JSON."""
+    """Turns a node into a Plugin node that names an operator, often its own, with its attributes as JSON."""
     nodes = _nodes(model)
     if not nodes:
         return
@@ -162,7 +162,7 @@ def plugin_node(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Ran
 
 
 def many(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """Very many of a thing, beside what is there."""
+    """Adds very many nodes, inputs or other parts."""
     count, thing = draw.choice((100, 1_000, 5_000)), draw.randrange(7)
     value = draw.choice(_values(model) or [""])
     if thing == 0:
@@ -191,7 +191,7 @@ def many(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) ->
 
 
 def run_time_input(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """A constant becomes an input of the model."""
+    """Turns a constant into an input of the model."""
     graph = model.graph
     if graph.initializer:
         place = draw.randrange(len(graph.initializer))
@@ -203,7 +203,7 @@ def run_time_input(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.
 
 
 def unknown_dims(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """Shapes of inputs are not known, or not their ranks."""
+    """Removes the shapes or ranks of inputs."""
     for value in model.graph.input:
         tensor = value.type.tensor_type
         if draw.random() < 0.3:
@@ -214,7 +214,7 @@ def unknown_dims(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Ra
 
 
 def subgraph(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """The body of a node takes or gives one value more or less, or is the body of another."""
+    """Adds or removes a value at a body's interface, or replaces the body by another."""
     bodies = [a.g for a in messages_of(model).get("AttributeProto", []) if a.HasField("g")]
     if not bodies:
         return
@@ -235,7 +235,7 @@ def subgraph(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random
 
 
 def nest(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """Ifs in each other, to any depth."""
+    """Nests Ifs to any depth."""
     graph = onnx.GraphProto(name="innermost", output=[onnx.ValueInfoProto(name="deep")])
     graph.node.append(helper.make_node("Constant", [], ["deep"], value_float=1.0))
     condition = next((value.name for value in model.graph.input), "")
@@ -255,7 +255,7 @@ def nest(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) ->
 
 
 def function(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """A function of the name of an operator that the model uses; its body may call itself."""
+    """Adds a function with the name of an operator in use; its body may call itself."""
     nodes = _nodes(model)
     if not nodes:
         return
@@ -278,7 +278,7 @@ def function(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random
 
 
 def external(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """A tensor says that its data is in a file."""
+    """Makes a tensor claim external data."""
     tensors = messages_of(model).get("TensorProto", [])
     if tensors:
         tensor = draw.choice(tensors)
@@ -299,13 +299,13 @@ def external(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random
 
 
 def opset(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """Another version of a domain that the model imports."""
+    """Imports another version of a domain."""
     if model.opset_import:
         draw.choice(model.opset_import).version = draw.choice((*range(1, 28), 0, -1, 1 << 31, (1 << 63) - 1))
 
 
 def splice(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
-    """The whole of another graph, too, beside this one's."""
+    """Adds the whole of another graph beside this one's."""
     if len(other.graph.node) < 50:
         model.graph.node.extend(_copied(node) for node in other.graph.node)
         model.graph.input.extend(_copied(value) for value in other.graph.input)

@@ -1,4 +1,4 @@
-"""Runs one model through the commands, and says what no model may bring about."""
+"""Runs one model through the commands, and reports results that no model may cause."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FATAL = re.compile(r"(?:Fatal Python error: .*|terminate called.*|what\(\):.*)"
 
 @dataclass(frozen=True)
 class FuzzFinding:
-    """Something that must not be. kind: what; place: where, by which findings are told apart; words: the command."""
+    """A forbidden result. kind: its type; place: where it occurs, which tells findings apart; words: the command."""
 
     kind: str
     place: str
@@ -50,7 +50,7 @@ class FuzzFinding:
 
 @dataclass(frozen=True)
 class FuzzTrial:
-    """What came of one model. codes: exit codes, by command; calls: pairs of places that no model before had brought.
+    """The result of one model. codes: exit codes, by command; calls: pairs of places new with this model.
 
     cpu_s, mib: the longest and the largest of the commands that ended.
     """
@@ -63,7 +63,7 @@ class FuzzTrial:
 
 
 def commands_for(draw: random.Random, convert: bool) -> list[list[str]]:
-    """check, rewrite and rewrite --expand, for a target and in a precision that are drawn; convert if it is asked for."""
+    """check, rewrite and rewrite --expand, for a random target and precision; convert on request."""
     flavour = draw.choice(("tensorrt", "tensorrt_rtx"))
     common = [MODEL, "-v", "--flavour", flavour]
     precision = draw.choice((None, None, None, "fp32", "fp16", "bf16"))
@@ -80,7 +80,7 @@ def commands_for(draw: random.Random, convert: bool) -> list[list[str]]:
 
 
 def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) -> FuzzTrial:
-    """The commands one after the other, each in a folder that holds the model alone."""
+    """Runs the commands in turn, each in a folder that holds only the model."""
     findings: list[FuzzFinding] = []
     codes: list[int | None] = []
     calls: list[int] = []
@@ -106,7 +106,7 @@ def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) 
 
 
 def runs_in_onnxruntime(data: bytes) -> bool:
-    """Whether a model is sound as far as onnxruntime sees without inputs. In a process of its own, which it may end."""
+    """Whether onnxruntime accepts the model as far as possible without inputs; in a child process, which may die."""
     code = "import sys, onnxruntime as o; o.set_default_logger_severity(4); o.InferenceSession(sys.stdin.buffer.read())"
     try:
         ended = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, timeout=60)
@@ -120,12 +120,12 @@ def _in_folder(word: str, process: FuzzProcess) -> str:
 
 
 def _died(how: str) -> str:
-    """The kind of finding. The last words of a process that ended by itself do not tell findings apart."""
+    """The kind of finding. The last words of a process that exits by itself do not tell findings apart."""
     return {"hangs": "hang"}.get(how, f"process {how}" if how.startswith("crashes") else "process ends")
 
 
 def _place(answer: dict[str, Any]) -> str:
-    """Where a process that died was: what it said of it, and the toolkit's innermost function."""
+    """Where a process died: its own message, and the toolkit's innermost function."""
     said = answer["said"]
     frames = re.findall(r'File "[^"\n]*?/((?:converter|importers)/[\w/]+\.py)", line \d+ in (\w+)', said)
     fatal = _FATAL.search(said)
@@ -165,5 +165,5 @@ def _judged(
 
 
 def _is_told(name: str, code: int, said: str) -> bool:
-    """Whether it is the file of the nodes that TensorRT refuses, which the message names."""
+    """Whether the file holds the nodes that TensorRT refused, as the message says."""
     return code == 1 and name.endswith(SUFFIX) and f"/{name}" in said

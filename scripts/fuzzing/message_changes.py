@@ -1,4 +1,4 @@
-"""Changes any field of any message of a model, by what protobuf says of the field: every part of a model is reached."""
+"""Changes any field of any message of a model by protobuf's description of it, so that every part is reached."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNSIGNED = {FieldDescriptor.CPPTYPE_UINT32: 32, FieldDescriptor.CPPTYPE_UINT64:
 
 
 def messages_of(message: Message) -> dict[str, list[Any]]:
-    """Every message in it, by kind, itself among them."""
+    """All messages in it by kind, including itself."""
     found: defaultdict[str, list[Any]] = defaultdict(list)
     queue = [message]
     while queue:
@@ -52,7 +52,7 @@ def messages_of(message: Message) -> dict[str, list[Any]]:
 
 
 def change_message(model: onnx.ModelProto, draw: random.Random) -> None:
-    """One change to one field. Kinds of messages are drawn first, of which a model has few: tensors would win else."""
+    """Changes one field. Draws a kind of message first, as otherwise tensors would prevail."""
     found = messages_of(model)
     message = draw.choice(found[draw.choice(sorted(found))])
     present = [field for field, _ in message.ListFields()]
@@ -120,7 +120,7 @@ def _copy_within(
 
 
 def _fill(values: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw: random.Random) -> None:
-    """One element becomes another, or one more comes."""
+    """Changes or adds an element."""
     if field.message_type is not None:
         others = found.get(field.message_type.name)
         if others and len(values) < 1000:
@@ -139,7 +139,7 @@ def _copied(message: Any) -> Any:
 
 
 def _copy(part: Any, other: Any) -> None:
-    """Without what would make the model hold itself."""
+    """Replaces a part by another of at most 256 KiB, copied first so that it may contain the part."""
     if len(other.SerializePartialToString()) < 1 << 18:
         part.CopyFrom(_copied(other))
 

@@ -1,4 +1,4 @@
-"""Makes a model that shows a finding smaller, as long as it shows it."""
+"""Reduces a model that shows a finding, as long as it still shows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REPEATED = (
 
 
 def smaller_model(data: bytes, shows: Callable[[bytes], bool], seconds: float) -> bytes:
-    """Bytes of a model with nothing in it that could be left out alone. shows: whether a model still shows the finding."""
+    """A minimal model: no single part can be left out. shows: whether a model still shows the finding."""
     end = time.monotonic() + seconds
     try:
         onnx.ModelProto.FromString(data)
@@ -40,7 +40,7 @@ def smaller_model(data: bytes, shows: Callable[[bytes], bool], seconds: float) -
 
 
 def _smaller(data: bytes) -> Iterator[bytes]:
-    """The model with half of a list left out, then with single elements left out."""
+    """The model without halves of lists, then without single elements."""
     model = onnx.ModelProto.FromString(data)
     if model.graph.ListFields():
         model.graph.doc_string = ""

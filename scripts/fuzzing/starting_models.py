@@ -1,4 +1,4 @@
-"""Collects the models that are changed: every example of the repository, and ONNX's own backend tests."""
+"""Collects the models to change: every example of the repository, and ONNX's own backend tests."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class StartingModel:
-    """A model as somebody wrote it. name: source and name."""
+    """An unchanged model. name: source and name."""
 
     name: str
     data: bytes
 
 
 def starting_models(names: tuple[str, ...], folder: Path) -> list[StartingModel]:
-    """The models of these sources, each text once, in an order that is always the same.
+    """The models of these sources, without duplicates, in a fixed order.
 
     folder: where they are written, and found the next time.
     """
@@ -63,7 +63,7 @@ def _written(name: str, folder: Path) -> list[tuple[str, str]]:
 
 
 def _of_bombs(folder: Path) -> Iterator[tuple[str, str]]:
-    """A few of every family of models that ask for much, and those with names."""
+    """A few models of every family of bombs, and the named ones."""
     drawn = (
         (f"{family.__name__.strip('_')}-{index}", bytes(family(Random(index)).SerializeToString()))
         for family in FAMILIES
@@ -76,7 +76,7 @@ def _of_bombs(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _of_documents(folder: Path) -> Iterator[tuple[str, str]]:
-    """The sample models of the documents, and networks that ONNX's own tests carry."""
+    """The documents' sample models, and networks in ONNX's own tests."""
     write_samples(list(SAMPLES), folder)
     for path in sorted(folder.rglob("*.onnx")):
         yield path.stem, str(path.relative_to(folder))

@@ -1,1 +1,1 @@
-"""Packs what scripts/gpu_bundle.py bundles, cuts it into chunks, and puts it together again."""
+"""Packs the bundles of scripts/gpu_bundle.py, cuts them into chunks, and restores them."""

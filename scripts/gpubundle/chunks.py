@@ -1,4 +1,4 @@
-"""Cuts an archive of files into numbered chunks of a given size, and puts it together again. Standard library only."""
+"""Cuts an archive of files into numbered chunks of a given size, and restores it. Standard library only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PRESET: Final = 6
 
 
 class BundleError(Exception):
-    """A bundle cannot be packed or unpacked; the problem says why in four parts."""
+    """Raised if a bundle cannot be packed or unpacked, with a problem in four parts."""
 
     def __init__(self, what: str, where: object, expected: str, fix: str) -> None:
         self.problem = Problem(what, str(where), expected, fix)
@@ -32,7 +32,7 @@ class BundleError(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """A run of the archive's bytes, a file of one chunk. size: in bytes. The index of every chunk lists all of them."""
+    """A piece of the archive, in a file of one chunk. size: in bytes. Every chunk's index lists all parts."""
 
     name: str
     size: int
@@ -40,7 +40,7 @@ class Part:
 
 
 def pack(files: Mapping[str, Path], folder: Path, chunk_bytes: int) -> list[Path]:
-    """Write the files, by their paths in the bundle, as folder/chunk-1, chunk-2, ... Returns these folders.
+    """Writes the files, by path in the bundle, as folder/chunk-1, chunk-2, ... Returns these folders.
 
     Each chunk has the index and one part of at most chunk_bytes. Chunks that lie there already are replaced.
     """
@@ -66,7 +66,7 @@ def pack(files: Mapping[str, Path], folder: Path, chunk_bytes: int) -> list[Path
 
 
 def read_index(path: Path) -> list[Part]:
-    """The parts in an index. BundleError if it is none."""
+    """The parts in an index. Raises BundleError if it is invalid."""
     try:
         parts = [Part(**part) for part in json.loads(path.read_text(encoding="utf-8"))["parts"]]
         if not all(re.fullmatch(r"part-\d{3,}", part.name) for part in parts):
@@ -79,7 +79,7 @@ def read_index(path: Path) -> list[Part]:
 
 
 def collect(folders: Sequence[Path], store: Path) -> tuple[list[Part], list[str]]:
-    """Copy the parts in these folders into `store`. Returns all parts, and the names of those still missing.
+    """Copies the parts in these folders into `store`. Returns all parts, and the names of missing ones.
 
     BundleError for a damaged part, a chunk of another bundle, or where no chunk has come yet.
     """
@@ -113,14 +113,16 @@ def _take(source: Path, part: Part, target: Path) -> None:
 
 
 def _write(target: Path, data: bytes) -> None:
-    """A file that takes its name when it is complete."""
+    """Writes a file that gets its name only when complete."""
     partial = target.with_name(target.name + ".partial")
     partial.write_bytes(data)
     os.replace(partial, target)
 
 
 def restore(parts: Sequence[Part], store: Path, folder: Path) -> None:
-    """Write all files of the bundle below `folder`, from the parts in `store`. BundleError for one that leads out of it."""
+    """Writes the bundle's files below `folder`, from the parts in `store`. Raises BundleError for a path that leads out of
+    it.
+    """
     with tempfile.TemporaryFile(dir=store) as stream:
         for part in parts:
             with (store / part.name).open("rb") as file:

@@ -1,4 +1,4 @@
-"""Chooses what goes into a bundle: wheels that the GPU machine lacks, our compiled libraries, and models.
+"""Chooses the contents of a bundle: wheels that the GPU machine lacks, our compiled libraries, and models.
 
 The models of models/ travel without their weights (gpubundle/skeleton.py): 210 MB of random numbers that the GPU
 machine makes for itself.
@@ -61,7 +61,7 @@ SOURCES = frozenset({"tensorrt-rtx-cu13"})
 def gather(
     wheel_folders: Sequence[Path], library_folder: Path, work: Path, models: bool = True
 ) -> dict[str, Path]:
-    """All files of a bundle by their paths in it. What is not in wheel_folders is downloaded by pip.
+    """All files of a bundle by their paths in it. Wheels outside of wheel_folders are downloaded by pip.
 
     models: whether those of models/ are in it, with references, planted errors and the broken library.
     """
@@ -96,7 +96,7 @@ def _parser_library(wheel_folders: Sequence[Path], work: Path) -> Path:
 
 
 def _references(files: Mapping[str, Path], folder: Path) -> Iterator[Path]:
-    """What the outputs of the networks are judged by, computed here so that the GPU machine runs engines only.
+    """References for the networks' outputs, computed here so that the GPU machine only runs engines.
 
     In a child process that gets no more memory than there is: what does not fit is left to the GPU machine.
     """
@@ -124,7 +124,7 @@ def _limit_memory() -> None:
 
 
 def _planted_models(folder: Path) -> Iterator[Path]:
-    """What scripts/planted_errors.py plants errors in, by the names of its nodes: exports with their weights."""
+    """The models of scripts/planted_errors.py, with named nodes and weights."""
     from models.export import export_model
     from planted.plants import PLANTS
 
@@ -172,12 +172,12 @@ def find_wheel(wanted: str, folders: Sequence[Path], downloads: Path) -> Path:
 
 
 def platforms() -> list[str]:
-    """The platform tags of wheels that the GPU machine takes: glibc 2.28, as TensorRT-RTX wants it, or older."""
+    """The wheel tags that the GPU machine takes: glibc 2.28, as TensorRT-RTX requires, or older."""
     return [f"manylinux_2_{minor}_x86_64" for minor in range(28, 16, -1)] + ["manylinux2014_x86_64", "any"]
 
 
 def stored(wheel: Path, target: Path) -> Path:
-    """The same wheel without compression, because xz makes its contents smaller than a wheel's own can."""
+    """The same wheel uncompressed, as xz compresses its contents better."""
     with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as after:
         for item in before.infolist():
             plain = zipfile.ZipInfo(item.filename, item.date_time)

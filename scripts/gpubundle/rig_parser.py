@@ -1,4 +1,4 @@
-"""The ONNX parser of the GPU check's rig: TensorRT-RTX 1.7.1's, over the core of 1.6.1, which lacks one thing it calls.
+"""Adapts TensorRT-RTX 1.7.1's ONNX parser to the core of 1.6.1 in the check's rig, which lacks one method that it calls.
 
 TensorRT-RTX 1.6.1 is the last whose engines run on compute capability 9.0, and its own parser imports no plugins. That of
 1.7.1 does, and works with 1.6.1's core but for one method of the network, which squeezes (place 87 of its table; 1.6.1 has
@@ -29,11 +29,11 @@ _SPATIAL = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0
 
 
 class SqueezedError(ValueError):
-    """A node for which the parser would call the missing method, and which has no other form here."""
+    """Raised for a node that needs the missing method and has no other form."""
 
 
 def without_squeeze(model: ModelProto) -> ModelProto:
-    """A copy with other nodes in place of Squeeze and its kin. Raises SqueezedError, which names the node."""
+    """A copy with other nodes in place of Squeeze and similar ones. Raises SqueezedError, which names the node."""
     result = ModelProto()
     result.CopyFrom(model)
     version = next((o.version for o in result.opset_import if o.domain in ONNX_DOMAINS), 1)
@@ -42,7 +42,7 @@ def without_squeeze(model: ModelProto) -> ModelProto:
 
 
 def _shapes(model: ModelProto) -> dict[str, list[int | None]]:
-    """The shapes of values by name, as far as ONNX's inference knows them; None for a dimension that it does not."""
+    """Inferred shapes of values by name; None for unknown dimensions."""
     # It refuses some models that TensorRT takes: then only what the file says is known.
     with suppress(Exception):
         model = onnx.shape_inference.infer_shapes(model)
@@ -114,7 +114,7 @@ class _SqueezeRemoval:
         return len(self._shapes[name]) if name in self._shapes else None
 
     def _squeezed_axes(self, node: NodeProto, constants: Mapping[str, TensorProto]) -> list[int]:
-        """In an order in which one after the other can be taken away."""
+        """The axes in an order in which they can be removed one by one."""
         axes = _attribute(node, "axes", None)
         if axes is None and len(node.input) > 1 and node.input[1]:
             if node.input[1] not in constants:
@@ -138,7 +138,7 @@ class _SqueezeRemoval:
         outputs: Mapping[int, int],
         changed: Mapping[str, Any],
     ) -> list[NodeProto]:
-        """The node with an axis of size 1 put into inputs and taken out of outputs: the axis by the position of each."""
+        """The node with axes of size 1 added to inputs and removed from outputs, by position."""
         before: list[NodeProto] = []
         after: list[NodeProto] = []
         middle = NodeProto()
@@ -163,7 +163,7 @@ class _SqueezeRemoval:
         return [constant, helper.make_node("Unsqueeze", [source, constant.output[0]], [target], name=target)]
 
     def _gathers(self, source: str, target: str, axes: Iterable[int]) -> list[NodeProto]:
-        """Index 0 along each axis, which has size 1."""
+        """Gathers of index 0 along each axis of size 1, which remove the axes."""
         nodes: list[NodeProto] = []
         left = list(axes)
         while left:
@@ -189,7 +189,7 @@ def _attribute(node: NodeProto, name: str, default: Any) -> Any:
 
 
 def _with_a_second_axis(node: NodeProto) -> dict[str, Any]:
-    """The attributes of a node along one axis as they are where an axis of size 1 stands before it."""
+    """The attributes of a one-axis node after an axis of size 1 is added before its axis."""
     given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     changed = {name: [one, *given[name]] for name, one in _SPATIAL.items() if given.get(name)}
     if given.get("pads"):
@@ -198,7 +198,7 @@ def _with_a_second_axis(node: NodeProto) -> dict[str, Any]:
 
 
 def rig_parser(native: Any) -> Any:
-    """A class in the place of tensorrt_rtx.OnnxParser, `native`, that rewrites models before it parses them.
+    """A class in place of tensorrt_rtx.OnnxParser, `native`, that rewrites models before parsing.
 
     A model that cannot be rewritten is a model that does not parse: the error says so.
     """
@@ -231,7 +231,7 @@ def rig_parser(native: Any) -> Any:
 
 
 def _refused(what: str) -> Any:
-    """As a trt.ParserError."""
+    """The message as a trt.ParserError."""
     said: Mapping[str, Callable[[], Any]] = {
         "desc": lambda: f"the rig cannot parse this: {what}",
         "node": lambda: -1,

@@ -1,4 +1,4 @@
-"""Exports models/ without their weights, and puts the weights back from a PyTorch module of the same structure."""
+"""Exports models/ without weights, and restores the weights from a PyTorch module of the same structure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEIGHT = "trtsmith.weight_of_the_module"
 
 
 def write_skeletons(folder: Path, names: Sequence[str] = (), small: bool = False) -> Iterator[Path]:
-    """Export models of models/ (all unless named) and write them without weights: folder/NAME.skeleton.onnx."""
+    """Exports models of models/ (all unless named) without weights: folder/NAME.skeleton.onnx."""
     from models import MODELS
     from trtsmith.importers.torch_ops import export
 
@@ -40,7 +40,7 @@ def write_skeletons(folder: Path, names: Sequence[str] = (), small: bool = False
 
 
 def strip(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto:
-    """A copy of the model in which initializers that are these arrays, by name, shape and value, have no data.
+    """A copy of the model without the data of initializers that equal these arrays by name, shape and value.
 
     Small ones too: a bias that stayed would be that of the module as it was then, next to weights of the module as it is.
     """
@@ -57,7 +57,7 @@ def strip(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto
 
 
 def fill(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto:
-    """A copy of a stripped model with the weights of a module. ValueError if they do not fit it."""
+    """A copy of a stripped model with a module's weights. Raises ValueError if they do not fit."""
     result = deepcopy(proto)
     for tensor in result.graph.initializer:
         if tensor.doc_string != WEIGHT:
@@ -70,7 +70,7 @@ def fill(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto:
 
 
 def filled(path: Path, module: Any) -> onnx.ModelProto:
-    """The model in a file that write_skeletons wrote, with the weights of this PyTorch module."""
+    """The model in a file of write_skeletons, with this PyTorch module's weights."""
     return fill(onnx.load(path), _weights(module))
 
 
@@ -80,6 +80,6 @@ def clear_data(tensor: onnx.TensorProto) -> None:
 
 
 def _weights(module: Any) -> dict[str, Any]:
-    """Parameters and buffers, those too that are not saved with the module, by name."""
+    """Parameters and buffers by name, including those that are not saved with the module."""
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}

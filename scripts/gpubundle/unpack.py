@@ -1,4 +1,4 @@
-"""Makes a bundle usable on the GPU machine: files checked, wheels installed, the environment told. Standard library only."""
+"""Makes a bundle usable on the GPU machine: checks files, installs wheels, sets the environment. Standard library only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OnnxParser = _rig_parser(OnnxParser)
 
 
 def unpack(folders: Sequence[Path], target: Path) -> list[str]:
-    """Take chunks in; once all are there, install. Returns the names of the parts still missing.
+    """Takes chunks in, and installs once all are there. Returns the names of missing parts.
 
     Chunks may come one call at a time and more than once. A bundle that is installed already is left as it is.
     """
@@ -50,7 +50,7 @@ def unpack(folders: Sequence[Path], target: Path) -> list[str]:
 
 
 def variables(target: Path) -> dict[str, str]:
-    """What a process that uses the unpacked bundle needs in its environment, before what is there."""
+    """The environment variables of a process that uses the unpacked bundle, to be prepended."""
     return {
         "PYTHONPATH": str(target / SITE),
         "LD_LIBRARY_PATH": str(target / LIBRARY_FOLDER),
@@ -98,7 +98,7 @@ def _install(wheels: Sequence[Path], site: Path) -> None:
 
 
 def _name_rtx_library(target: Path) -> None:
-    """TensorRT-RTX's parser may open its library by the plain name, which the wheel lacks."""
+    """Adds the plain library name by which TensorRT-RTX's parser may open it, and which the wheel lacks."""
     link = target / LIBRARY_FOLDER / RTX_LIBRARY
     link.parent.mkdir(parents=True, exist_ok=True)
     link.unlink(missing_ok=True)
@@ -106,7 +106,7 @@ def _name_rtx_library(target: Path) -> None:
 
 
 def _assemble_rig(rig: Path, site: Path) -> None:
-    """Put the newer parser beside the older core, and rig_parser.py, which says what that is, into the packages."""
+    """Puts the newer parser beside the older core, and rig_parser.py, which explains this, into the packages."""
     shutil.copyfile(rig / RTX_PARSER, site / "tensorrt_rtx_libs" / RTX_PARSER)
     shutil.copyfile(Path(__file__).with_name("rig_parser.py"), site / "rig_parser.py")
     with open(site / "tensorrt_rtx" / "__init__.py", "a") as package:

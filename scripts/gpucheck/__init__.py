@@ -1,1 +1,1 @@
-"""Holds the steps of scripts/gpu_check.py. Each runs in a process of its own, so that a fault of a kernel ends only one."""
+"""Holds the steps of scripts/gpu_check.py. Each runs in its own process, so that a faulty kernel ends only one."""

@@ -1,4 +1,4 @@
-"""Measures the evidence for tolerances: our error and a framework's in the same dtype, against float64; and determinism.
+"""Measures the evidence for tolerances: errors against float64, ours and a framework's in the same dtype; and determinism.
 
 Frameworks: PyTorch's formulation of the operator (OpDef.torch_reference) on the GPU, without TF32 and without reduced
 precision in the sums of half-precision products; for deformable convolution also torchvision's own kernel.
@@ -41,14 +41,14 @@ CROSS_CHECK = 1e-9
 
 @dataclass
 class Findings:
-    """What was found in one case: a row for each dtype, and failures."""
+    """The findings of one case: a row for each dtype, and failures."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
 
 def check(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
-    """Every case in a process of AT_ONCE, large ones first."""
+    """Runs every case, AT_ONCE to a process, large ones first."""
     tolerant = [op for op in ops if op.tolerance]
     jobs = sorted(
         ((op.name, case.name) for op in tolerant for case in op.cases),
@@ -164,7 +164,7 @@ def _one(
 
 
 def _check_tolerances(op: OpDef, worst: Mapping[str, Mapping[str, float]], notes: Notes) -> None:
-    """Each tolerance against the largest error of a framework in that dtype over all cases."""
+    """Compares each tolerance with a framework's largest error in that dtype over all cases."""
     for dtype, tolerance in op.tolerance.items():
         found = worst.get(dtype, {})
         framework = max(found.get("framework", 0.0), found.get("torchvision", 0.0))

@@ -1,4 +1,4 @@
-"""Steps that are commands: the exit code is the verdict, the last line the summary."""
+"""Runs steps that are commands: the exit code is the verdict, the last line the summary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _pytest(what: Sequence[str], limit_s: float, notes: Notes) -> None:
 
 
 def check_planted(bundle: Path | None, limit_s: float, notes: Notes) -> None:
-    """The script's record is the row; machine and commit are in the record that it becomes part of."""
+    """Runs the planted errors; the script's own record is the row, without machine and commit."""
     with tempfile.TemporaryDirectory() as name:
         output = Path(name) / "record.json"
         _run([*planted_command(bundle), "--output", str(output)], limit_s, notes)
@@ -44,7 +44,7 @@ def check_planted(bundle: Path | None, limit_s: float, notes: Notes) -> None:
 
 
 def planted_command(bundle: Path | None) -> list[str]:
-    """The script and its arguments, but for --output."""
+    """The script and its arguments, without --output."""
     words = [str(ROOT / "scripts" / "planted_errors.py")]
     if bundle is not None:
         words += ["--at-once", str(AT_ONCE), "--on", "gpu", "--models", str(bundle / MODEL_FOLDER)]

@@ -29,13 +29,13 @@ def _today(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def was_done(record: Mapping[str, Any], step: str) -> bool:
-    """Whether a step found anything: one for which no time was left did not."""
+    """Whether a step has findings, unlike one without time left."""
     rows = record["steps"].get(step, {}).get("rows", [])
     return any(row.get("verdict") != "not done" for row in rows)
 
 
 def node_test_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """(operator, cases, matched, of these within TF32's error, wrong, no engine or no run), all of it counted."""
+    """(operator, cases, matched, of these within TF32's error, wrong, no engine or no run), as counts."""
     groups: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         groups[row["op"]][row["verdict"]] += 1
@@ -57,13 +57,13 @@ def rule_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def graph_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """(verdict, graphs, what is said of the first)."""
+    """(verdict, graphs, the message of the first)."""
     counted = [row for row in rows if "graphs" in row]
     return [(row["verdict"], str(row["graphs"]), row["reason"].replace("|", "\\|")) for row in counted]
 
 
 def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """(network, precision, engine's error, share of what is allowed, verdict): of each the output nearest to its limit."""
+    """(network, precision, engine's error, share of the allowed error, verdict), of the output nearest to its limit."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in _today(rows):
         if row["precision"] in (*FORMS, *COMPARED):
@@ -87,7 +87,7 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def sum_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """(layer, products, precision, error, that of rounding the result, times)."""
+    """(layer, products, precision, error, rounding error of the result, ratio)."""
     order = sorted(rows, key=lambda row: (row["precision"] != "fp16", row["layer"], row["products"]))
     return [(r["layer"], str(r["products"] or ""), r["precision"], *_figures(r)) for r in order]
 
@@ -120,7 +120,7 @@ def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def planted_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """(what was planted, model, where, node, named first, verdict)."""
+    """(planted error, model, where, node, named first, verdict)."""
     return [
         (
             one["plant"] or "nothing",
@@ -135,12 +135,12 @@ def planted_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def searches(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Each search for an error; "plant" is None in those without one."""
+    """Each search for an error; "plant" is None for those with nothing planted."""
     return [one for row in rows for one in row["found"]["planted"]]
 
 
 def planted_said(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many of the planted errors were found, and how often nothing was named where nothing was planted."""
+    """How many planted errors were found, and how often a search with nothing planted named nothing."""
     found = searches(rows)
     planted = [one["found"] for one in found if one["plant"] is not None]
     controls = [one["found"] for one in found if one["plant"] is None]
@@ -151,7 +151,7 @@ def planted_said(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many networks agree in everything, in which of FORMS, and their outputs at each size."""
+    """How many networks agree in everything, in which of FORMS, and with how many outputs at each size."""
     judged = judged_outputs(rows)
     names = {row["network"] for row in judged}
     wrong = {row["network"] for row in judged if not row["passed"]}
@@ -165,12 +165,12 @@ def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def judged_outputs(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the precisions that have to agree: an output at one size each."""
+    """The rows of precisions that must agree, each an output at one size."""
     return [row for row in _today(rows) if row["precision"] in FORMS]
 
 
 def _share(row: Mapping[str, Any]) -> float:
-    """The error as a share of what is allowed. None stands for an error that is not finite."""
+    """The error as a share of the allowed one. None: an error that is not finite."""
     if row["engine"] is None or row.get("used", 0.0) is None:
         return math.inf
     if "used" in row:
@@ -207,7 +207,7 @@ TABLES: Mapping[str, tuple[tuple[str, ...], Made]] = {
 
 
 def heading(record: Mapping[str, Any]) -> str:
-    """The machine and the versions, in one sentence."""
+    """Machine and versions in one sentence."""
     packages = {name: version for name, version in record["packages"].items() if version}
     wanted = [name for name in ("tensorrt-rtx-cu13", "tensorrt", "onnx", "torch") if name in packages]
     said = ", ".join(f"{name} {packages[name]}" for name in wanted)

@@ -1,4 +1,4 @@
-"""Provides what every step needs that runs engines: TensorRT-RTX and the runner, or a word on what is missing."""
+"""Provides steps with what runs engines, TensorRT-RTX and the runner, or reports what is missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class EngineError(Exception):
-    """No engine came of a graph, or it did not run.
+    """Raised for a graph without an engine, or an engine that does not run.
 
     verdict: NOT_BUILT or DOES_NOT_RUN; after the second this process may be of no more use: CUDA's errors stay.
     """
@@ -40,7 +40,7 @@ class EngineError(Exception):
 
 @dataclass(frozen=True)
 class OpenEngine:
-    """An open engine, which leaving a `with` frees. run: arrays by name in the model's types, to outputs in these."""
+    """An open engine, freed at the end of a `with`. run: from arrays by name to outputs, in the model's types."""
 
     run: Callable[[Arrays], dict[str, np.ndarray]]
     close: Callable[[], None]
@@ -56,7 +56,7 @@ Opener = Callable[[Path, Mapping[str, Sizes], tuple[IoType, ...]], OpenEngine]
 
 
 def missing(notes: Notes) -> bool:
-    """Whether engines cannot run here; a failure of the step then says what is missing."""
+    """Whether engines cannot run here; then notes a failure that names what is missing."""
     absent = [name for name in NEEDED if not _found(name)]
     if absent:
         notes.failure(
@@ -78,14 +78,16 @@ def _found(name: str) -> bool:
 
 
 def check_built(built: Built) -> bytes:
-    """The engine. EngineError with TensorRT's first words where there is none."""
+    """The engine. Raises EngineError with TensorRT's first message if there is none."""
     if built.reason:
         raise EngineError(NOT_BUILT, built.reason)
     return built.engine
 
 
 def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, ...]) -> OpenEngine:
-    """Build an engine of the file for the GPU that is there, and load it. EngineError with TensorRT's or our first words."""
+    """Builds an engine of the file for this GPU, and loads it. Raises EngineError with the first message of TensorRT or
+    trtsmith.
+    """
     from trtsmith.converter.engine.runtime.runner import Runner
 
     plan = check_built(build_engine(path, sizes, plugins=True, target=GPU_TARGET))

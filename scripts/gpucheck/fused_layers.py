@@ -1,4 +1,4 @@
-"""Runs layers that TensorRT fuses as engines: a product with what networks have behind it, in every precision.
+"""Runs layers that TensorRT fuses as engines: a product and its typical successors, in every precision.
 
 TensorRT chooses a kernel for a product together with what reads it, and such kernels have been wrong: TensorRT-RTX 1.6.1
 leaves out the bias of a gated GELU. Every form is a layer of its own, with weights of its own; those of one product are
@@ -48,14 +48,14 @@ Product = Callable[[Value], Value]
 
 
 class Layers(Builder):
-    """A graph of layers whose weights are drawn from one seed."""
+    """A graph of layers with weights from one seed."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(OPSET)
         self._rng = np.random.default_rng(seed)
 
     def weight(self, *shape: int, products: int = CHANNELS) -> np.ndarray:
-        """Normal numbers with which a sum of so many products keeps the size of its input."""
+        """Normal numbers scaled so that a sum of this many products keeps its input's size."""
         return (self._rng.standard_normal(shape) / math.sqrt(products)).astype(np.float32)
 
     def bias(self) -> np.ndarray:
@@ -158,7 +158,7 @@ def _layer_norm(g: Layers, p: Value) -> Value:
 
 
 def layers_of(product: str) -> dict[str, Callable[[Layers, Value, Value], Value]]:
-    """By name, what writes a layer of the inputs x and h. A product that changes the size has no second one behind it."""
+    """Writers of a layer from inputs x and h, by name. A product that changes the size is not followed by a second one."""
     x_shape, y_shape, make = PRODUCTS[product]
     found: dict[str, Callable[[Layers, Value, Value], Value]] = {}
     for name, act in ACTIVATIONS.items():
@@ -174,7 +174,7 @@ def layers_of(product: str) -> dict[str, Callable[[Layers, Value, Value], Value]
 
 
 def model_of(product: str, part: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray], list[str]]:
-    """A graph of up to IN_ONE layers, its inputs, and the layers' names, which are those of the outputs by number."""
+    """A graph of up to IN_ONE layers, its inputs, and the layers' names in the order of the outputs."""
     layers = list(layers_of(product).items())[part * IN_ONE : (part + 1) * IN_ONE]
     g = Layers(part)
     x, h = g.inputs("x", "h")
@@ -202,7 +202,7 @@ def jobs() -> Iterator[str]:
 
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
-    """The step. A row for each product and form; fails for any layer that is wrong, and any engine that is none."""
+    """Runs the step. A row for each product and form; fails for any wrong layer, and any missing engine."""
     end = time.monotonic() + limit_s
     counts: Counter[tuple[str, str]] = Counter()
     wrong: Counter[tuple[str, str]] = Counter()
@@ -233,7 +233,7 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 
 
 def measure(job: str, folder: Path, opener: Opener) -> dict[str, Any]:
-    """By layer, the error of the engine as a ratio of norms."""
+    """The engine's error by layer, as a ratio of norms."""
     form, product, part = job.split("|")
     proto, feeds, names = model_of(product, int(part))
     here = job.replace("|", "_").replace(" ", "_")  # the folder is that of other workers, too

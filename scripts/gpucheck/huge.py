@@ -1,4 +1,4 @@
-"""Runs every operator on tensors of more than 2^31 elements, made on the GPU and checked in places.
+"""Runs every operator on tensors of more than 2^31 elements, which are made and spot-checked on the GPU.
 
 What 32-bit arithmetic would get wrong lies at the far end, so that is compared with float64, and some of the near end.
 tests/importers/foreign has the cases, or says why an operator has none.

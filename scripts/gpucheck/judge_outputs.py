@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges again, without a GPU, what engines of networks computed on one.
+"""Judges saved outputs of network engines again, without a GPU.
 
     python scripts/gpucheck/judge_outputs.py benchmarks/h200/engines.json --bundle DIR --output judged.json
 

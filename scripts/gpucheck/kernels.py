@@ -1,4 +1,4 @@
-"""Runs cases once in this process, for compute-sanitizer: memory exactly as large as the tensors."""
+"""Runs cases once in this process, for compute-sanitizer, with memory exactly as large as the tensors."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ RAN = "kernels ran"
 
 
 def run_kernels(which: str, operators: Sequence[str] | None = None, references: Path | None = None) -> int:
-    """which: "small"; "large", the sizes of the benchmarks and what else is large; "wide", those with other tiles;
-    "engines", the small ones inside engines; or one of FAULTS, to run one case with that fault. Results are compared for
-    the small ones; other steps do it for the others.
-    operators: these only. references: a folder with stored results (references.py); what is not there is computed.
+    """Runs cases. which: "small"; "large", the benchmarks' sizes and other large ones; "wide", those with other tiles;
+    "engines", the small ones inside engines; or one of FAULTS, to run one case with that fault. Results are compared for the
+    small ones; other steps do it for the others. operators: these only. references: a folder with stored results
+    (references.py); missing ones are computed.
 
     Returns how many results were wrong, 0 for FAULTS: compute-sanitizer gives its own exit code only to a program that
     ends well.
@@ -77,7 +77,7 @@ def _run_engines(operators: Sequence[str]) -> int:
 
 
 def chosen(op: OpDef, which: str) -> list[Case]:
-    """The operator's cases of that kind, as `run_kernels` names them."""
+    """The operator's cases of one kind, as named in `run_kernels`."""
     if which not in ("large", "wide"):
         return [case for case in op.cases if not case.large]
     large = {case.name: case for case in (*(case for case in op.cases if case.large), *op.benchmarks)}

@@ -1,4 +1,4 @@
-"""Measures errors against a float64 reference, and says which of them are allowed."""
+"""Measures errors against a float64 reference, and decides which are allowed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def relative_error(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def allowed_error(framework: float | None, rounding: float, elements: int, dtype: str) -> float:
-    """Twice the framework's error, or twice that of rounding the exact result to dtype where that is larger.
+    """Twice the framework's error, or twice the rounding error of the exact result in dtype if that is larger.
 
     framework: None where no framework computes this. Outputs of few elements may have two units of roundoff.
     """
@@ -48,5 +48,5 @@ def allowed_error(framework: float | None, rounding: float, elements: int, dtype
 
 
 def allowed_tolerance(framework: float) -> float:
-    """The largest tolerance that an operator may state for a dtype, for the framework's largest error there."""
+    """The largest tolerance that an operator may have for a dtype, given the framework's largest error."""
     return 2 * framework

@@ -1,4 +1,4 @@
-"""Lists the networks that run on the GPU, with inputs: those of models/, and published ones."""
+"""Lists the networks for the GPU with their inputs: those of models/, and published ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETS = 4
 
 @dataclass(frozen=True)
 class Network:
-    """One network.
+    """A network with its inputs.
 
     ranges:    smallest, usual and largest shape of each input.
     plugins:   whether what plugins compute is recognised and becomes plugins; else the graph is taken as it was exported.
@@ -44,7 +44,7 @@ NAMES = (*MODELS, *(model.name for model in PUBLISHED))
 
 
 def network(name: str, bundle: Path) -> Network:
-    """One of NAMES; bundle: the folder of models that gpu_bundle.py unpacked.
+    """The network with this name, of NAMES; bundle: the folder of models unpacked by gpu_bundle.py.
 
     To be called in the process that runs it: PyTorch makes the inputs of large networks with threads, and a process
     that was forked from one with such threads waits for them for ever.
@@ -56,7 +56,7 @@ def network(name: str, bundle: Path) -> Network:
 
 
 def ours(name: str, bundle: Path, small: bool = False) -> Network:
-    """A model of models/, as it is or in its quick variant."""
+    """A model of models/, full or in its quick variant."""
     model = MODELS[name]
     # Their other sizes are fixed. Each image costs minutes of a CPU; decisions are counted over as many as there are.
     batches = (1, 2, model.max_batch if model.decides else min(4, model.max_batch))
@@ -84,7 +84,7 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
 
 
 def published(model: RealModel, bundle: Path) -> Network:
-    """A network that scripts/real_models.py knows, from its file in the bundle."""
+    """A network of scripts/real_models.py, from its file in the bundle."""
     path = bundle / f"{model.name}.onnx"
     ranges = parse_shapes(model.shapes)
 
@@ -100,7 +100,7 @@ LINE = 48
 
 
 def text_images(shape: tuple[int, ...], draw: int = 0) -> np.ndarray:
-    """float32 images [batch,3,height,width] in -1..1 with lines of text on grey: what networks that read expect.
+    """float32 images [batch,3,height,width] in -1..1 with lines of text on grey, for networks that read text.
 
     draw: which of the sets of such images; in every second one they are upside down. Some single lines are very noisy, so
     that it is not always clear what they say.

@@ -1,4 +1,4 @@
-"""Runs whole networks on the GPU, plugins inside, in every precision and at every end of their dynamic shapes.
+"""Runs whole networks with plugins on the GPU, in every precision and at both ends of their dynamic shapes.
 
 The judge is that of `trtsmith verify`. What it needs is computed beforehand, by onnxruntime on a CPU, and travels in the
 bundle: outputs of the original, as they are and with values rounded to each precision. The GPU runs engines alone.
@@ -74,7 +74,9 @@ AT_ONCE = 7
 def check(
     folder: Path, models: Path | None, limit_s: float, notes: Notes, names: Sequence[str] | None, kept: Path
 ) -> None:
-    """The step. A row for each network, form, size and output. names: the networks; None: all. kept: for the outputs."""
+    """Runs the step. A row for each network, form, size and output. names: the networks; None: all. kept: the folder for
+    outputs.
+    """
     if models is None:
         notes.failure("no models: unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle")
         notes.summary("no networks on this machine")
@@ -93,7 +95,7 @@ def check(
 
 
 def conclude(rows: Mapping[str, Sequence[Mapping[str, Any]]], notes: Notes) -> None:
-    """Writes the rows of each network, its failures, and how many agree."""
+    """Writes each network's rows and failures, and the number that agree."""
     statuses: Counter[str] = Counter()
     for mine in rows.values():
         for row in mine:
@@ -111,7 +113,7 @@ def conclude(rows: Mapping[str, Sequence[Mapping[str, Any]]], notes: Notes) -> N
 
 
 def work(job: str, folder: Path, bundle: str, kept: str) -> dict[str, Any]:
-    """Runs the engines of one network, by name, in a worker, keeps their outputs, and judges these."""
+    """Runs one network's engines in a worker, keeps their outputs, and judges them."""
     from gpucheck.network_list import network
 
     one, known = network(job, Path(bundle)), Path(bundle) / f"{job}{REFERENCES}"
@@ -122,7 +124,7 @@ def work(job: str, folder: Path, bundle: str, kept: str) -> dict[str, Any]:
 
 
 def write_references(name: str, bundle: Path) -> Path:
-    """Computes what the judge needs of a network whose file is in the folder, and puts it there. No GPU is needed.
+    """Computes and stores the judge's references for a network file in the folder, without a GPU.
 
     MemoryError: it does not run with rounded values; the models all do, given the memory.
 
@@ -143,7 +145,7 @@ def write_references(name: str, bundle: Path) -> Path:
 
 
 def write_draws(name: str, bundle: Path, forms: Iterable[str]) -> Path:
-    """Adds to the references of a network what the judge needs where an output of these forms disagrees."""
+    """Adds roundings for the judge to a network's references, for forms with a disagreeing output."""
     found = dict(np.load(bundle / f"{name}{REFERENCES}"))
     with tempfile.TemporaryDirectory() as folder:
         runs = _Runs.of(name, bundle, Path(folder))
@@ -165,7 +167,7 @@ def _saved(references: Arrays, name: str, bundle: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Runs:
-    """What onnxruntime runs for the references of a network.
+    """The runs of onnxruntime for a network's references.
 
     model: with the values that decide selections among its outputs. decides: their names. roundings: by form, how it
     computes. batches: with their size and number. images: by digest.
@@ -201,7 +203,7 @@ class _Runs:
         return [InputSet("", image) for image in self.images.values()]
 
     def keep(self, found: Arrays, run: str, outputs: Outputs) -> None:
-        """Adds the outputs of every image to what is kept, by "run|size|index of the batch|output"."""
+        """Adds the kept part of every image's outputs, by "run|size|index of the batch|output"."""
         of_image = dict(zip(self.images, outputs, strict=True))
         for size, index, batch in self.batches:
             some = [of_image[_digest(image)] for image in _images(batch)]
@@ -227,7 +229,7 @@ def _digest(image: Arrays) -> bytes:
 
 
 def places(array: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What is kept of an output, by axis: indices that are evenly spread, and those of its largest and smallest element."""
+    """The kept indices of an output by axis: evenly spread, and those of the largest and smallest element."""
     sizes = list(array.shape)
     while prod(sizes) > MOST:
         longest = sizes.index(max(sizes))
@@ -242,7 +244,7 @@ def places(array: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def part_of(references: Arrays, size: str, index: int, output: str, array: np.ndarray) -> Arrays:
-    """What is kept of one output: the part that the references are of and the extremes; all of one of another shape."""
+    """The kept part of an output: the references' places and the extremes, or all of it if the shape differs."""
     indices = [references.get(f"at|{size}|{index}|{output}|{axis}") for axis in range(array.ndim)]
     if any(at is None or (at.size and at[-1] >= n) for at, n in zip(indices, array.shape, strict=True)):
         return {output: array}
@@ -253,7 +255,7 @@ def part_of(references: Arrays, size: str, index: int, output: str, array: np.nd
 
 
 def run_network(network: Any, references: Arrays, folder: Path, opener: Opener) -> Arrays:
-    """What is kept of the outputs of the network's engines, by "form|size|index of the set|output"."""
+    """The kept outputs of a network's engines, by "form|size|index of the set|output"."""
     result = rewrite(load_model(network.write(folder)), RTX, passes=PASSES if network.plugins else ())
     sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
     found = Arrays()
@@ -275,13 +277,13 @@ def run_network(network: Any, references: Arrays, folder: Path, opener: Opener) 
 
 
 def in_form(result: Rewritten, form: str, feeds: Mapping[str, np.ndarray]) -> Rewritten:
-    """The graph in one form. feeds: show ranges as well; onnxruntime runs them on the CPU."""
+    """The graph in one form. feeds: show value ranges, too, when onnxruntime runs them on the CPU."""
     precision, *flags = form.split()
     return in_precision(result, PrecisionRequest(precision, accumulate=flags[-1] if flags else ""), feeds)
 
 
 def judged(name: str, model: Model, references: Arrays, outputs: Arrays) -> Iterator[dict[str, Any]]:
-    """A row for each form, size and output; or one with `reason` where there is no engine, or no run.
+    """A row for each form, size and output; or one with `reason` for a missing engine or run.
 
     engine: the error as a ratio of norms, of the set of inputs that is nearest to what it may be off by. used: the share of
     that. status: of the output, as in a verdict. said: what is wrong.
@@ -330,7 +332,7 @@ def judged(name: str, model: Model, references: Arrays, outputs: Arrays) -> Iter
 
 
 def _without_extremes(sets: list[Arrays]) -> tuple[list[Arrays], list[Arrays]]:
-    """The outputs of each set, and the largest and smallest element of those that are kept in part."""
+    """The outputs of each set, and the largest and smallest elements of those kept in part."""
     kept = [{n: a for n, a in one.items() if not n.endswith(EXTREMES)} for one in sets]
     ends = [{n.removesuffix(EXTREMES): a for n, a in one.items() if n.endswith(EXTREMES)} for one in sets]
     return kept, ends
@@ -339,7 +341,8 @@ def _without_extremes(sets: list[Arrays]) -> tuple[list[Arrays], list[Arrays]]:
 def _reach(
     wanted: np.ndarray, have: np.ndarray | None, noise: Noise | None, kept: tuple[np.ndarray, np.ndarray]
 ) -> dict[str, Any]:
-    """Whether the smallest and the largest element are further off than any element may be: there is one that is not kept.
+    """Whether the smallest and the largest element are within the bound of any element, which covers elements that are not
+    kept.
 
     noise: of the two; None for whole numbers. kept: of the output, the original's values, and what rounding makes of them.
     """
@@ -364,7 +367,7 @@ def _reach(
 
 
 def _sets(arrays: Arrays, start: str) -> list[Arrays]:
-    """The outputs that are kept under "start|index|output", by output, of each set."""
+    """The kept outputs under "start|index|output": by output, for each set."""
     found: dict[int, Arrays] = {}
     for key, array in arrays.items():
         if key.startswith(f"{start}|"):

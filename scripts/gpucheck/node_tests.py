@@ -1,4 +1,4 @@
-"""Runs ONNX's own backend node tests on the GPU: engines of the cases about tensors, compared with ONNX's outputs."""
+"""Runs ONNX's own backend node tests on the GPU: engines of the tensor cases, compared with ONNX's outputs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WORKER = __name__
 
 @dataclass(frozen=True)
 class Form:
-    """A graph of one case: as it is, rewritten, or rewritten with plugins."""
+    """A case's graph in one form: unchanged, rewritten, or rewritten with plugins."""
 
     name: str
     model: Model
@@ -58,7 +58,9 @@ class Form:
 
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
-    """The step. One row for each case; fails for wrong numbers, crashes, hangs, and fewer than LEAST_MATCHED matches."""
+    """Runs the step. One row for each case; fails for wrong numbers, crashes, hangs, and fewer than LEAST_MATCHED
+    matches.
+    """
     end = time.monotonic() + limit_s
     cases = {case.name: case for case in load_cases() if case.group == "tensors"}
 
@@ -86,7 +88,7 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 
 
 def combined(first: Mapping[str, Any] | None, second: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a case after its second form, if it has one. before: what was wrong with the first."""
+    """The row of a case after its second form, if any. before: the fault of the first."""
     if first is None or second["verdict"] == UNCHANGED:
         return dict(first or second)
     return {**second, "before": f"{first['verdict']}: {first['reason']}"}
@@ -111,7 +113,9 @@ def _as_it_is(case: CoverageCase, folder: Path) -> Form | None:
 
 
 def _rewritten(case: CoverageCase, folder: Path, freeze_inputs: bool) -> Form | None:
-    """None where trtsmith leaves the case as it is or refuses it, which scripts/onnx_coverage.py judges."""
+    """The rewritten form; None if trtsmith leaves the case unchanged or refuses it, which scripts/onnx_coverage.py
+    judges.
+    """
     try:
         _, result = rewrite_case(case, folder, freeze_inputs)
         if not is_changed(result):
@@ -133,7 +137,7 @@ FORMS: Mapping[str, Callable[[CoverageCase, Path], Form | None]] = {
 
 
 def judge_form(case: CoverageCase, form: Form | None, opener: Opener) -> dict[str, Any]:
-    """What came of one form of a case.
+    """Judges one form of a case.
 
     verdict: one of MATCHED, "wrong", NOT_BUILT, DOES_NOT_RUN, or UNCHANGED where there is no such form.
     form: its name. reason: what is wrong. error: relative, where the suite's tolerance, which is ONNX's, is not met.
@@ -175,7 +179,7 @@ def _is_rounding(case: CoverageCase, outputs: Mapping[str, np.ndarray]) -> bool:
 
 
 def _other_type(case: CoverageCase, outputs: Mapping[str, np.ndarray]) -> str:
-    """The first output that is of another element type than ONNX's; "" if none is."""
+    """The first output with a different element type than ONNX's; "" if there is none."""
     for name, expected in case.outputs.items():
         if isinstance(expected, np.ndarray) and name in outputs and outputs[name].dtype != expected.dtype:
             return f"output {name!r}: {outputs[name].dtype} instead of {expected.dtype}"
@@ -183,7 +187,7 @@ def _other_type(case: CoverageCase, outputs: Mapping[str, np.ndarray]) -> str:
 
 
 def _in_tf32(case: CoverageCase, form: Form, outputs: Mapping[str, np.ndarray]) -> tuple[Comparison, ...]:
-    """The outputs, judged by what TF32 changes of the same graph; () where it has no products in float32."""
+    """The outputs compared within TF32's effect on the same graph; () for graphs without float32 products."""
     if not has_products(form.model):
         return ()
     values = {value.name: value.type for value in form.model.proto.graph.input}

@@ -1,4 +1,4 @@
-"""Runs every operator's cases inside engines: its plugin between layers of TensorRT's own, in every type, by every route."""
+"""Runs every operator's cases inside engines: its plugin between TensorRT's own layers, in every type, by every route."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WORKER = __name__
 
 
 def check(folder: Path, limit_s: float, notes: Notes, ops: Sequence[OpDef]) -> None:
-    """The step. A row for each operator, choice of types, route and class of cases; fails for any case that is not right."""
+    """Runs the step. A row for each operator, choice of types, route and class of cases; fails for any wrong case."""
     end = time.monotonic() + limit_s
     names = [f"{op.name}:{number}" for op in ops for number in range(len(type_choices(op)))]
     jobs = deque(f"{step}:{name}" for step in ("run", "embed") for name in names)
@@ -63,7 +63,7 @@ def check(folder: Path, limit_s: float, notes: Notes, ops: Sequence[OpDef]) -> N
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """Runs a job: "run:OPERATOR:NUMBER", the number of a choice of types; embed and load: the library in the plan."""
+    """Runs a job: "run:OPERATOR:NUMBER" for a choice of types; embed and load: with the library in the plan."""
     step, name, number = job.split(":")
     op = by_name()[name]
     types = type_choices(op)[int(number)]
@@ -94,13 +94,13 @@ def built(trials: Sequence[Trial], folder: Path, *, dynamic: bool, embed: bool =
 
 
 def run_static(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, Any]]:
-    """An engine for each case."""
+    """Runs an engine for each case."""
     for trial in trials:
         yield trial, _attempt(_run_alone, trial, folder)
 
 
 def run_dynamic(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[str, Iterator[tuple[Trial, Any]]]]:
-    """One engine for all cases of the same fields: the least and the most of its profile are cases, and the others between.
+    """Runs one engine for all cases with the same fields; its profile spans the cases.
 
     The same engine runs in a CUDA graph, and in two contexts on two streams at once.
     """
@@ -122,12 +122,12 @@ def run_dynamic(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[str, It
 
 
 def run_embedded(trial: Trial, plan: Path) -> Iterator[tuple[Trial, Any]]:
-    """In a process that has not loaded the plugin library."""
+    """Runs engines in a process that has not loaded the plugin library."""
     yield trial, _attempt(_run_plan, trial, plan)
 
 
 def run_watched(operators: Sequence[str], folder: Path) -> tuple[int, list[str]]:
-    """For compute-sanitizer: all small cases of these operators in engines with dynamic shapes, in every type of the key.
+    """Runs all small cases of these operators for compute-sanitizer, in dynamic engines and in every type of the key.
 
     Returns how many outputs were right, and what is wrong with the others.
     """
@@ -166,21 +166,21 @@ def _read(session: Session, trial: Trial) -> Arrays:
 
 
 def _replayed(session: Session, trial: Trial) -> Arrays:
-    """The outputs of the third run: by then what was captured is replayed."""
+    """The outputs of the third run, which replays the captured graph."""
     for _ in range(2):
         _read(session, trial)
     return _read(session, trial)
 
 
 def _side_by_side(runner: Runner, group: Sequence[Trial]) -> Iterator[tuple[Trial, Any]]:
-    """Each case beside the one before it, both in flight at once."""
+    """Runs each case beside the one before it, with both in flight at once."""
     first, second = runner.session(), runner.session()
     for one, other in zip((group[-1], *group[:-1]), group, strict=True):
         yield other, _attempt(_both, first, one, second, other)
 
 
 def _both(first: Session, one: Trial, second: Session, other: Trial) -> Arrays:
-    """Outputs of the other."""
+    """Runs both cases at once; the outputs of the other."""
     first.infer(one.feeds, synchronise=False)
     found = second.infer(other.feeds, synchronise=False)
     first.synchronise()

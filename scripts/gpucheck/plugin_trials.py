@@ -1,4 +1,4 @@
-"""Makes graphs of an operator's cases in which its plugin stands between layers of TensorRT's own, and compares outputs.
+"""Makes graphs of an operator's cases, with its plugin between TensorRT's own layers, and compares outputs.
 
     input -> Mul by one, Add of zero or Or with false, given when the engine runs -> plugin -> the same -> output
 
@@ -34,7 +34,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Trial:
-    """One case of an operator in one choice of types. feeds: of the engine, what its own layers take with them."""
+    """A case of an operator in one choice of types. feeds: the engine's inputs, including those of the outer layers."""
 
     op: OpDef
     types: Mapping[str, str]
@@ -53,7 +53,7 @@ class Trial:
 
 
 def trials_of(op: OpDef, types: Mapping[str, str]) -> Iterator[Trial]:
-    """Every case that is not large. What fills the GPU is for the networks."""
+    """Every case except large ones, which networks cover."""
     for case in op.cases:
         if not case.large:
             made = in_dtypes(op, case, types)
@@ -65,7 +65,7 @@ def trials_of(op: OpDef, types: Mapping[str, str]) -> Iterator[Trial]:
 
 
 def feeds_of(op: OpDef, types: Mapping[str, str], given: Arrays) -> Arrays:
-    """The operator's inputs, and what the layers around it take with them."""
+    """The operator's inputs, and those of the layers around it."""
     neutral = {_neutral_name(array.dtype): _neutral(array.dtype) for array in given.values() if array.ndim}
     out = {
         _zero_name(numpy_dtype(types[port.type])): _zero(numpy_dtype(types[port.type])) for port in op.outputs
@@ -74,7 +74,7 @@ def feeds_of(op: OpDef, types: Mapping[str, str], given: Arrays) -> Arrays:
 
 
 def model_of(trials: Sequence[Trial], *, dynamic: bool) -> onnx.ModelProto:
-    """The graph of cases that differ in sizes alone."""
+    """The graph for cases that differ only in sizes."""
     op, types, present = trials[0].op, trials[0].types, trials[0].present
     nodes, inputs, names = [], [], []
     for port in op.inputs:
@@ -112,7 +112,7 @@ def model_of(trials: Sequence[Trial], *, dynamic: bool) -> onnx.ModelProto:
 
 
 def groups(trials: Sequence[Trial]) -> list[tuple[Trial, ...]]:
-    """Cases that one engine with dynamic shapes can run: they differ in sizes alone."""
+    """Groups of cases for one dynamic engine each, as they differ only in sizes."""
 
     def key(trial: Trial) -> str:
         ranks = [trial.feeds[name].ndim for name in trial.present]
@@ -122,7 +122,7 @@ def groups(trials: Sequence[Trial]) -> list[tuple[Trial, ...]]:
 
 
 def sizes_of_all(shapes: Sequence[tuple[int, ...]]) -> Sizes:
-    """A profile that has all these shapes in it, the one in the middle as the usual one."""
+    """A profile that covers all these shapes, with the middle one as the usual one."""
     usual = sorted(shapes, key=lambda shape: int(np.prod(shape)))[len(shapes) // 2]
     least = tuple(map(min, zip(*shapes, strict=True)))
     most = tuple(map(max, zip(*shapes, strict=True)))
@@ -134,7 +134,7 @@ def _tensor_type(dtype: np.dtype) -> int:
 
 
 def _neutral_name(dtype: np.dtype) -> str:
-    """The name of what goes with an input into the layer before the plugin."""
+    """The name of the neutral operand in the layer before the plugin."""
     return f"one_{dtype.name}" if dtype.kind in "fV" else _zero_name(dtype)
 
 
@@ -172,7 +172,7 @@ class TrialComparison:
         return {"rows": rows, "failures": failures}
 
     def fault(self, trial: Trial, outputs: Arrays | str) -> str:
-        """What is wrong with the outputs; "" if nothing is."""
+        """The fault in the outputs; "" if there is none."""
         if isinstance(outputs, str):
             return outputs
         case = trial.case

@@ -31,7 +31,7 @@ def check_v2(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
 
 
 def check(library: Path, references: Path, notes: Notes, operators: Sequence[str]) -> None:
-    """Failures one by one; of the rest the counts for each plugin, and why something could not be tested."""
+    """Runs the step. Notes each failure, the counts for each plugin, and why something could not be tested."""
     kernels: Counter[str] = Counter()
     kinds: dict[
         tuple[str, str], tuple[str, str, str]

@@ -1,4 +1,4 @@
-"""Finds the type in which TensorRT sums products: engines of one layer in 16 bits, against float64 on the same numbers.
+"""Finds the type in which TensorRT sums products, with 16-bit engines of one layer compared with float64.
 
 An error above that of rounding the result is the sum's. What converter/rewrite/precision/sums.py and affine.py do rests on
 these numbers.
@@ -40,7 +40,7 @@ BATCH = 4
 
 @dataclass(frozen=True)
 class Layer:
-    """One node.
+    """A layer of one node.
 
     products: that one value of its result sums, 0 for a norm. x: shape of its input; weights: of the others.
     judged:   whether its error contradicts the precision pass; else it is shown only.
@@ -72,7 +72,7 @@ LAYERS = (
 
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
-    """The step. A row for each layer and precision."""
+    """Runs the step. A row for each layer and precision."""
     end = time.monotonic() + limit_s
     wrong = done = 0
     for name, finding in run_jobs(__name__, deque(_jobs()), AT_ONCE, TIMEOUT_S, folder, end):
@@ -114,7 +114,7 @@ def measure(layer: Layer, flag: str, folder: Path, opener: Opener) -> dict[str, 
 
 
 def model_of(layer: Layer, elem: int) -> tuple[onnx.ModelProto, np.ndarray]:
-    """The layer in the type, strongly typed, and an input of it. Statistics of a norm are float32."""
+    """The layer in the type, strongly typed, and an input for it. Statistics of a norm are float32."""
     dtype = numpy_dtype(elem)
     rng = np.random.default_rng([layer.products, *layer.x])
     norm = layer.op == "BatchNormalization"
@@ -135,7 +135,7 @@ def model_of(layer: Layer, elem: int) -> tuple[onnx.ModelProto, np.ndarray]:
 
 
 def in_float64(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The layer with weights and values of float64."""
+    """The layer with float64 weights and values."""
     wide = onnx.ModelProto()
     wide.CopyFrom(proto)
     for tensor in wide.graph.initializer:
@@ -148,7 +148,7 @@ def in_float64(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _problem(layer: Layer, flag: str, error: float, rounding: float) -> str:
-    """What contradicts the precision pass; "" if nothing does."""
+    """A contradiction to the precision pass; "" if there is none."""
     fmt = FORMATS[flag]
     longest = longest_sum(RTX, fmt)
     if not layer.judged or (longest is not None and layer.products > longest):

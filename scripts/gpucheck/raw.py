@@ -1,4 +1,4 @@
-"""Runs a plugin with numpy arrays in device memory exactly as large as its tensors, neither filled nor fenced."""
+"""Runs a plugin on numpy arrays in device memory of exactly their size, neither filled nor fenced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trtsmith.converter.plugin.host.plugin_values import TensorDesc, array_dtype
 
 @dataclass
 class ExactMemory:
-    """Device memory for numpy arrays, each tensor in an allocation of exactly its size.
+    """Device memory for numpy arrays, each in an allocation of exactly its size.
 
     missing: bytes by which later allocations are too small; skip_copies: inputs are allocated but not written. Both
     plant faults that a memory checker must find.
@@ -36,7 +36,7 @@ class ExactMemory:
         return pointer.value or 0
 
     def run(self, plugin: Plugin, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Outputs of one run. All memory is freed."""
+        """The outputs of one run. Frees all memory."""
         try:
             inputs = [
                 (desc, self._input(np.ascontiguousarray(array)))
@@ -52,7 +52,7 @@ class ExactMemory:
     def _results(
         self, plugin: Plugin, outputs: Sequence[tuple[TensorDesc, int]], inputs: Sequence[TensorDesc]
     ) -> list[np.ndarray]:
-        """The outputs, cut to the sizes that the run wrote: what lies behind was never written."""
+        """The outputs, cut to the sizes that the run wrote."""
         rules = plugin.output_shapes([desc.shape for desc in inputs])
         sizes = [[dim.size_output for dim in rule] for rule in rules]
         holders = {index for rule in sizes for index in rule if index is not None}

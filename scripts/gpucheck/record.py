@@ -1,4 +1,4 @@
-"""Records what a step finds while it runs, and writes the file that holds all steps."""
+"""Records a step's findings while it runs, and writes the file of all steps."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ MOST_FAILURES = 40
 
 
 class Notes:
-    """A step's side: every note goes to the file at once, so that a kill loses nothing."""
+    """The notes of a step; each goes to the file at once, so that a kill loses nothing."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")
 
     def row(self, **values: Any) -> None:
-        """One finding. Floats are kept to three digits: no more is reproducible."""
+        """Adds one finding. Floats are kept to three digits, as more would not be reproducible."""
         self._write({"row": {name: rounded(value) for name, value in values.items()}})
 
     def failure(self, text: str) -> None:
         self._write({"failure": text})
 
     def summary(self, text: str) -> None:
-        """The last note of every step that came to its end."""
+        """Adds the last note of a step that reached its end."""
         self._write({"summary": text})
 
     def _write(self, note: dict[str, Any]) -> None:
@@ -36,7 +36,7 @@ class Notes:
 
 @dataclass
 class StepResult:
-    """verdict: pass, fail or not run. failures: what was found wrong, or how the step ended."""
+    """The result of a step. verdict: pass, fail or not run. failures: faults found, or how the step ended."""
 
     name: str
     verdict: str
@@ -57,7 +57,7 @@ class StepResult:
 
 
 def read_notes(path: Path, name: str, ended: str | None) -> StepResult:
-    """The result of a step from its notes. ended: how its process ended, if not well.
+    """The result of a step from its notes. ended: how its process ended if it failed.
 
     A step passes if it came to its summary, its process ended well and it noted no failure.
     """
@@ -88,7 +88,7 @@ def rounded(value: Any) -> Any:
 
 
 def write_record(path: Path, head: dict[str, Any], steps: list[StepResult]) -> None:
-    """Replace the file in one go. Rows stand on one line each, so that two records can be compared."""
+    """Replaces the file atomically, with one row a line so that records can be compared."""
     text = json.dumps(head, indent=2)[:-2]
     parts = []
     for step in steps:

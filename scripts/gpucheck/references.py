@@ -1,4 +1,4 @@
-"""Computes reference results of all cases once, with a tolerance, and keeps them for the steps that compare with them.
+"""Computes the reference results of all cases once, with a tolerance, and stores them for other steps.
 
 All are the operators' own numpy references in float64. The largest takes about 4 s, so no other oracle is needed; the
 accuracy step also compares them with PyTorch in float64 on the GPU.
@@ -23,7 +23,7 @@ from trtsmith.importers.registry import by_name
 
 
 def reader(folder: Path) -> Reference:
-    """A reference that reads what is in the folder and computes the rest."""
+    """A reference that reads results from the folder and computes the rest."""
 
     def read(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
         path = _path(folder, op.name, case.name, dtype)
@@ -36,7 +36,7 @@ def reader(folder: Path) -> Reference:
 
 
 def check(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
-    """Compute every reference, each dtype for itself, in as many processes as there are cores, large ones first."""
+    """Computes every reference, each dtype separately, in one process per core, large ones first."""
     jobs = sorted(
         (
             (op.name, case.name, dtype, case.large)
@@ -57,7 +57,7 @@ def check(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
 
 
 def _compute(folder: Path, op_name: str, case_name: str, dtype: str) -> float:
-    """Seconds that it took."""
+    """Computes a reference, and returns the seconds it took."""
     op = by_name()[op_name]
     case = next(case for case in op.cases if case.name == case_name)
     generated = case.inputs(np.random.default_rng(SEED))

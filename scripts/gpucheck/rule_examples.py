@@ -23,7 +23,7 @@ WORKER = __name__
 
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
-    """The step. One row for each example; fails for any that gives other numbers or no engine that runs."""
+    """Runs the step. One row for each example; fails for wrong numbers or an engine that does not run."""
     end = time.monotonic() + limit_s
     examples = {
         f"{rule.name}:{number}": (rule, example)
@@ -44,7 +44,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """Checks an example in a worker: given by its rule's name and its number among the rule's examples."""
+    """Checks an example in a worker, given its rule's name and its number among the rule's examples."""
     name, _, number = job.partition(":")
     (rule,) = [rule for rule in RULES if rule.name == name]
     inside = folder / f"rule-{name}-{number}"

@@ -1,4 +1,4 @@
-"""Runs compute-sanitizer over all small cases and the sizes of the benchmarks, many runs side by side."""
+"""Runs compute-sanitizer over all small cases and the benchmarks' sizes, in many processes at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARTS = 4
 
 @dataclass(frozen=True)
 class Tool:
-    """One of compute-sanitizer's tools with its options.
+    """A tool of compute-sanitizer with its options.
 
     cases: which kernels run, as gpucheck.kernels names them; or ENGINES.
     fault: whether they have a planted fault that must be found; else nothing must be found.
@@ -72,7 +72,7 @@ class WatchedRun:
 
 
 def runs_of(tool: Tool, ops: Sequence[OpDef] = OPS) -> list[WatchedRun]:
-    """Parts with about as many cases each; one operator for a planted fault; each alone inside engines."""
+    """Parts with similar numbers of cases; a single operator for a planted fault, and one operator each inside engines."""
     if tool.fault:
         # A short output shows where a kernel writes each element; of integers some operators write few.
         return [WatchedRun(tool, (next((op for op in ops if op.tolerance), ops[0]).name,))]
@@ -91,7 +91,7 @@ def command(run: WatchedRun, references: Path) -> list[str]:
 
 
 def findings(output: str) -> int | None:
-    """The number in the tool's last summary line; None without one."""
+    """The number in the tool's last summary line; None if there is none."""
     numbers = re.findall(r"^=+ \w+ SUMMARY: (\d+) (?:error|hazard|warning)", output, re.MULTILINE)
     return int(numbers[-1]) if numbers else None
 
@@ -102,7 +102,7 @@ def summary_line(output: str) -> str:
 
 
 def judge(tool: Tool, ended: Ended) -> str | None:
-    """What is wrong with a run, if anything."""
+    """The fault of a run, or None."""
     found = findings(ended.output)
     if ended.code is None:
         return ended.problem
@@ -119,12 +119,12 @@ def judge(tool: Tool, ended: Ended) -> str | None:
 
 
 def check(folder: Path, limit_s: float, notes: Notes, ops: Sequence[OpDef]) -> None:
-    """The step. folder: in which the results of the cases were stored (references.py)."""
+    """Runs the step. folder: of the cases' stored results (references.py)."""
     _run_tools(TOOLS, folder, limit_s, notes, ops)
 
 
 def check_engines(folder: Path, limit_s: float, notes: Notes, ops: Sequence[OpDef]) -> None:
-    """The step of the cases inside engines."""
+    """Runs the step on the cases inside engines."""
     _run_tools(ENGINE_TOOLS, folder, limit_s, notes, ops)
 
 

@@ -67,7 +67,7 @@ TIMEOUT_S = 280.0
 
 @dataclass(frozen=True)
 class StressCase:
-    """Inputs, and what is wrong with the outputs that they give: "" if nothing is."""
+    """Inputs, and a function that finds the fault in their outputs: "" if there is none."""
 
     feeds: Arrays
     fault: Callable[[Arrays], str]
@@ -75,7 +75,7 @@ class StressCase:
 
 @dataclass(frozen=True)
 class StressEngine:
-    """An engine and what it is run on."""
+    """An engine with its cases."""
 
     name: str
     plan: Path
@@ -83,7 +83,9 @@ class StressEngine:
 
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
-    """The step. A row for each form, engine, and processes or threads; fails for any wrong output of a converted network."""
+    """Runs the step. A row for each form and engine, in processes or threads; fails for any wrong output of a converted
+    network.
+    """
     end = time.monotonic() + limit_s
     wrong: Counter[str] = Counter()
     runs: Counter[str] = Counter()
@@ -134,7 +136,7 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 
 
 def _open(runners: dict[Path, Runner], plan: Path) -> Runner:
-    """The process's runner of a plan, which its threads share."""
+    """This process's runner of a plan, which its threads share."""
     if plan not in runners:
         runners[plan] = open_runner(plan)
     return runners[plan]
@@ -184,7 +186,7 @@ def _of_cupy(array: np.ndarray) -> Any:
 
 
 def build_plans(form: str, folder: Path) -> None:
-    """Writes the engines of a form into the folder."""
+    """Writes one form's engines into the folder."""
     path = folder / f"depthwise-{os.getpid()}.onnx"
     onnx.save(depthwise_network(), path)
     if form == CONVERTED:
@@ -201,7 +203,7 @@ def build_plans(form: str, folder: Path) -> None:
 
 
 def subjects_of(form: str, folder: Path) -> Iterator[StressEngine]:
-    """The engines that `build_plans` wrote, with inputs and what is right."""
+    """The engines of `build_plans`, with inputs and correct outputs."""
     path = folder / f"depthwise-{os.getpid()}.onnx"
     onnx.save(depthwise_network(), path)
     model = load_model(path)
@@ -234,13 +236,13 @@ def _images(batch: int) -> Arrays:
 
 
 def _image_fault(baseline: Baseline, outputs: Arrays) -> str:
-    """What is wrong with the images of one batch."""
+    """The fault in the images of one batch."""
     verdict = judge_outputs(baseline, ARITHMETIC, [outputs])
     return "" if verdict.passed else verdict.reason
 
 
 def depthwise_network() -> onnx.ModelProto:
-    """Convolutions as mobile networks have them: depthwise ones of several filter sizes between pointwise ones."""
+    """Convolutions as in mobile networks: depthwise ones of several filter sizes between pointwise ones."""
     rng = np.random.default_rng(1)
     nodes, weights = [], []
     value, channels = "x", 16

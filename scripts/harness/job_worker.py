@@ -1,4 +1,4 @@
-"""Child side of jobs.py: the jobs of one module, one after another, in a process that has TensorRT-RTX and onnxruntime."""
+"""Child side of jobs.py: runs the jobs of one module in turn, in a process with TensorRT-RTX and onnxruntime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from trtsmith.converter.engine.child.serve import serve
 
 
 class _Jobs:
-    """work: of the module that setup named. retired: whether a job was this process's last."""
+    """The state of a worker. work: the function of the module that setup named. retired: whether this job is the last one
+    here.
+    """
 
     work: Callable[[str], dict[str, Any]]
     retired = False

@@ -1,4 +1,4 @@
-"""Jobs for a pool of workers that have TensorRT-RTX and onnxruntime: a crash or a hang is a finding, and costs one job."""
+"""Runs jobs in a pool of workers with TensorRT-RTX and onnxruntime: a crash or hang is a finding, and costs one job."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ RETIRE = "retire"
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of a job. died: "", or how its worker ended in a few words: "crashes: SIGABRT"."""
+    """The result of a job. died: "", or the end of its worker in a few words: "crashes: SIGABRT"."""
 
     found: dict[str, Any]
     died: str = ""
 
     def verdict(self, **row: str) -> dict[str, Any]:
-        """What was found; of a worker that died, a row with that as its verdict and reason."""
+        """The job's result, or a row with its worker's death as verdict and reason."""
         verdict, _, reason = self.died.partition(": ")
         return self.found or {"verdict": verdict, **row, "reason": reason}
 
@@ -41,7 +41,7 @@ def run_jobs(
     end: float | None = None,
     **options: Any,
 ) -> Iterator[tuple[str, Finding]]:
-    """Each job's finding as it comes; whoever reads may append to `jobs` meanwhile.
+    """Yields each job's finding as it comes; the reader may append to `jobs` meanwhile.
 
     module:  has work(job, folder, **options), which returns what can be JSON, and runs in the workers.
     size:    workers at a time. timeout_s: for one job. end: on time.monotonic(); what is not done then comes back as died.

@@ -1,4 +1,4 @@
-"""Both sides of a child process that answers requests, a line of JSON each. Standard library only."""
+"""Both sides of a child process that answers requests, each a line of JSON. Standard library only."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Late = Callable[[], bool]
 
 
 def after(seconds: float) -> Late:
-    """Whether so many seconds have passed since now."""
+    """Tells whether this many seconds have passed since the call."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() > end
 
 
 class LineChild:
-    """The parent's side. The child has a session of its own; what it says beside its answers is in the log.
+    """The parent's side. The child has its own session; its other output goes to the log.
 
     SystemExit, which names `what`, if it does not come to its first request within start_s.
     """
@@ -55,7 +55,7 @@ class LineChild:
             raise SystemExit(f"{what} does not start: {self._death()}")
 
     def ask(self, request: object, late: Late) -> dict[str, Any]:
-        """The child's answer; {"died": how} if it ended instead, or was ended because it is late: another is needed then."""
+        """The child's answer; {"died": how} if it ended or was ended for being late, after which another is needed."""
         with suppress(BrokenPipeError):
             _pipe(self._child.stdin).write(json.dumps(request).encode() + b"\n")
         line = self._line(late)
@@ -89,7 +89,7 @@ class LineChild:
         return f"fails: {said[-1] if said else 'no message'}"
 
     def close(self) -> None:
-        """End it with all that it started."""
+        """Ends the child and everything that it started."""
         if _pipe(self._child.stdin).closed:
             return
         with suppress(ProcessLookupError):
@@ -105,7 +105,7 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def answer_lines(made: Callable[[], Callable[[Any], Any]]) -> None:
-    """The child's side. made: gives the function that answers a request. What is printed meanwhile goes to stderr."""
+    """The child's side. made: returns the function that answers a request. Other output goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     answer = made()

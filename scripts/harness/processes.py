@@ -17,7 +17,7 @@ LEAST_S = 3.0
 
 @dataclass
 class Clock:
-    """The time that is left for all steps together."""
+    """The time left for all steps together."""
 
     end: float
 
@@ -29,14 +29,14 @@ class Clock:
         return self.end - time.monotonic()
 
     def box(self, limit_s: float) -> float | None:
-        """Seconds for a step that may take limit_s; None where too little is left to start it."""
+        """Seconds for a step of at most limit_s; None if too little is left to start it."""
         left = min(limit_s, self.left())
         return left if left >= LEAST_S else None
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended. problem: None where it ended with exit code 0."""
+    """The end of a process. problem: None for exit code 0."""
 
     code: int | None
     output: str
@@ -45,8 +45,9 @@ class Ended:
 
 
 def run_boxed(command: Sequence[str], limit_s: float | None, folder: Path | None = None) -> Ended:
-    """Run a command and everything that it starts, at most limit_s long, or without a limit. Its output is stdout and stderr
-    together."""
+    """Runs a command with everything that it starts, for at most limit_s or without a limit. Its output is stdout and stderr
+    together.
+    """
     began = time.monotonic()
     late = False
     with session(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:

@@ -1,4 +1,4 @@
-"""Records of measurements: what heads them, and rows that are in the file as soon as they are found."""
+"""Keeps records of measurements: their head, and rows that are written as soon as they are found."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _UNTOLD = ("--output", "--commit", "--bundle")
 
 
 def script_parser(about: str | None) -> argparse.ArgumentParser:
-    """A parser that shows a module's docstring as it is written."""
+    """A parser that shows a module's docstring unchanged."""
     shown = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=about, formatter_class=shown)
 
 
 def gpu_parser(about: str | None) -> argparse.ArgumentParser:
-    """The same with what every script has that measures on a GPU."""
+    """The same with the options common to scripts that measure on a GPU."""
     parser = script_parser(about)
     parser.add_argument("--output", type=Path, help="the record; default: in benchmarks/<gpu>")
     parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
@@ -47,7 +47,7 @@ def add_seconds(parser: argparse.ArgumentParser, default: float) -> None:
 
 @dataclass
 class Record:
-    """A file that is whole at any moment: `head`, then what jobs found, as a list called `key`.
+    """A file that is complete at any moment: `head`, then the jobs' findings as a list called `key`.
 
     order: of all jobs, in which their rows stand. path: None for no file; `flag` named it. Threads may add.
     """
@@ -67,7 +67,7 @@ class Record:
         return [row for job in self.order for row in self.found.get(job, ())]
 
     def resume(self, job_of: Callable[[dict[str, Any]], str], *same: str) -> None:
-        """Take what the file has already, if these parts of its head are as they are now. job_of: whose a row is."""
+        """Takes the file's earlier findings if these parts of its head still agree. job_of: the job of a row."""
         if self.path is not None and self.path.exists():
             before = json.loads(self.path.read_text(encoding="utf-8"))
             if all(before[part] == self.head[part] for part in same):
@@ -81,7 +81,7 @@ class Record:
 
 
 def use_bundle(bundle: Path | None) -> None:
-    """Give this process what the bundle has: for its children, and for the versions in the record."""
+    """Makes the bundle's packages available to this process and its children, for running and for versions in the record."""
     if bundle is not None:
         os.environ.update(with_bundle(bundle, os.environ))
         sys.path.insert(0, str(bundle / SITE))
@@ -94,7 +94,7 @@ def gpu_record(
     libraries: Iterable[Path] | None = None,
     **head: Any,
 ) -> Record:
-    """A record of this machine, by default benchmarks/<gpu>/name. TrtsmithError without our libraries.
+    """A record of this machine, by default benchmarks/<gpu>/name. Raises TrtsmithError without our libraries.
 
     arguments: of a gpu_parser. head: stands before what is said of the machine.
     """
@@ -106,7 +106,7 @@ def gpu_record(
 
 
 def _command() -> str:
-    """The command that runs, without flags that change nothing."""
+    """The running command, without flags that do not affect results."""
     words, told = list(sys.argv[1:]), []
     while words:
         word = words.pop(0)

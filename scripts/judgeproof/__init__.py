@@ -1,1 +1,1 @@
-"""Proves the judge: right runs that must agree, and errors planted in outputs and graphs that must not."""
+"""Tests the judge: correct runs that must agree, and errors planted in outputs and graphs that must not."""

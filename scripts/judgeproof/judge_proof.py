@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def summary(chosen: list[str], start: int) -> dict[str, Any]:
-    """By precision and by kind of error, what the judge said."""
+    """The judge's verdicts by precision and by kind of error."""
     used: dict[str, list[float]] = defaultdict(list)
     alarms: dict[str, list[str]] = defaultdict(list)
     over: dict[str, list[np.ndarray]] = defaultdict(list)
@@ -100,7 +100,7 @@ def summary(chosen: list[str], start: int) -> dict[str, Any]:
 
 
 class Case:
-    """One network in one precision: what the judge allows, and right runs that it has not seen."""
+    """One network in one precision: the judge's bounds, and correct runs unknown to it."""
 
     def __init__(self, name: str, start: int, precision: str, folder: Path) -> None:
         self.name, self.start, self.precision, self.folder = name, start, precision, folder
@@ -130,7 +130,9 @@ class Case:
         return run(self._saved(net), self.feeds)
 
     def _spread(self, output: str) -> np.ndarray:
-        """The furthest of the right runs from float64, at each element. Where all are exact, the least that is seen."""
+        """The largest distance of the correct runs from float64 at each element; the smallest nonzero one where all are
+        exact.
+        """
         found = np.max([np.abs(one[output] - self.exact[output]) for one in self.runs], axis=0)
         return np.asarray(np.maximum(found, np.min(found[found > 0], initial=np.inf) if found.any() else 0))
 
@@ -149,7 +151,7 @@ class Case:
         return self._rounded(*GRIDS)
 
     def _share(self, outputs: Arrays, output: str) -> float:
-        """The share of what is allowed that an output takes; above 1 where it disagrees, after rounding other ways, too."""
+        """The share of the allowed error that an output takes; above 1 if it still disagrees after other roundings."""
         outputs = {**self.plain, output: outputs[output]}
         found = next(c for c in self._compared(outputs)[1] if c.output == output)
         if not found.agrees:
@@ -158,13 +160,13 @@ class Case:
         return float(max(share, 1.01) if not found.agrees else min(share, 1.0))
 
     def right(self) -> Iterator[tuple[str, float]]:
-        """Each output of each right run, with its share of what is allowed."""
+        """Each output of each correct run, with its share of the allowed error."""
         rounded = {n: v.astype(self.plain[n].dtype) for n, v in self.exact.items()}
         for outputs in (*self.runs, rounded):
             yield from ((name, self._share(outputs, name)) for name in self.plain)
 
     def bounds_over_spread(self) -> list[np.ndarray]:
-        """What each element may be off by, over its spread."""
+        """The bound of each element over its spread."""
         found = []
         for name in self.floats:
             output = ScaledOutput(self.plain[name].astype(np.float64), self.measured.noise[name])
@@ -174,7 +176,7 @@ class Case:
         return found
 
     def planted(self) -> Iterator[tuple[str, str]]:
-        """Each kind of error that the network has a place for, in another right run, and what became of it."""
+        """Each kind of error that fits the network, planted in another correct run, and its outcome."""
         clean = self._run(DRAWS + 1)
         rng = np.random.default_rng(self.start)
         for kind, plant in OUTPUT_PLANTS.items():
@@ -192,7 +194,7 @@ class Case:
             yield KINDS[-1], "found" if self._share({**clean, name: classes}, name) > 1 else "missed"
 
     def _outcome(self, clean: Arrays, wrong: Arrays, name: str) -> str:
-        """found; missed: the judge agrees with an error of DUE times the spread; below: with one that is smaller."""
+        """found; missed: the judge accepts an error above DUE times the spread; below: it accepts a smaller one."""
         if self._share(wrong, name) > 1:
             return "found"
         off = np.abs(wrong[name].astype(np.float64) - clean[name])

@@ -21,7 +21,7 @@ from judgeproof.narrow_networks import cases
 
 
 def engine_outputs() -> dict[str, Any]:
-    """y of each network's engine, and the machine; None where TensorRT builds none."""
+    """y of each network's engine, and the machine; None for networks that TensorRT does not build."""
     trt = import_module("tensorrt_rtx_bindings")
     import torch
 

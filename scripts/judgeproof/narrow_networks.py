@@ -1,4 +1,4 @@
-"""Holds small networks in float16 and bfloat16: values of some pass the range of their type, and those of others do not."""
+"""Defines small float16 and bfloat16 networks: the values of some exceed the range of their type, those of others do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DTYPES: Mapping[str, np.dtype] = {
 
 @dataclass(frozen=True)
 class Narrow:
-    """body: nodes that make y of x, [1, 64], as onnx.parser reads them. T stands for the type.
+    """A small network. body: nodes from x, [1, 64], to y in onnx.parser's syntax. T is the type.
 
     x: values of x, by type. held: whether the type holds every value that matters. columns: of y.
     """
@@ -41,7 +41,7 @@ class Narrow:
 
 
 def _x(half: float, brain: float | None = None) -> dict[str, np.ndarray]:
-    """A ramp times these factors, by type; without the second there is no network in bfloat16."""
+    """A ramp times these factors, by type; without the second the network has no bfloat16 form."""
     return {"float16": _RAMP * half} | ({} if brain is None else {"bfloat16": _RAMP * brain})
 
 

@@ -1,4 +1,4 @@
-"""Judges networks whose own float16 or bfloat16 does not hold their values, and writes benchmarks/narrow_types.json.
+"""Judges networks whose own float16 or bfloat16 cannot hold their values, and writes benchmarks/narrow_types.json.
 
     python3 scripts/judgeproof/narrow_engines.py y.json         # on a GPU: what engines give
     python scripts/judgeproof/narrow_types.py --engines y.json  # the verdicts, and how much of the outputs is equal

@@ -1,4 +1,4 @@
-"""The kinds of errors that are planted in the outputs of a right run."""
+"""Defines the kinds of errors that are planted in the outputs of a correct run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _slice(y: np.ndarray, position: int) -> tuple[Any, ...]:
 
 
 def _smallest(y: np.ndarray) -> int | None:
-    """The slice of the smallest norm that is not zero."""
+    """The slice with the smallest nonzero norm."""
     norms = _norms(y)
     return int(np.argmin(np.where(norms > 0, norms, np.inf))) if np.any(norms > 0) else None
 
@@ -61,7 +61,7 @@ def _row_shifted(y: np.ndarray, spread: np.ndarray, rng: np.random.Generator) ->
 
 
 def _element(change: Callable[[np.ndarray, np.ndarray, int], float]) -> Plant:
-    """At an element that is not zero."""
+    """Plants a change at a random nonzero element."""
 
     def plant(y: np.ndarray, spread: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
         places = np.flatnonzero(y)

@@ -1,4 +1,4 @@
-"""Draws small networks, each in float64, in float32, or with its values perturbed as rounding to a precision does it."""
+"""Draws small networks in float64, in float32, or with values perturbed like rounding to a precision."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRODUCTS = {"Conv": 2, "ConvTranspose": 2, "MatMul": 2, "LSTM": 3}
 
 @dataclass
 class Net:
-    """A graph that is built node by node. seed: of the weights.
+    """A graph under construction. seed: of the weights.
 
     precision: in which values are perturbed; "": none is. draw: which perturbation. wide: float64 in place of float32.
     plant: an error in the graph: "bias dropped" or "weights of a channel changed", of the first that there is.
@@ -68,7 +68,7 @@ class Net:
         return name
 
     def weight(self, *shape: int, scale: float | None = None) -> str:
-        """Weights of variance 1 / fan-in, or of this scale; rounded to the precision, as every engine rounds them."""
+        """Weights of variance 1 / fan-in or of this scale, rounded to the precision as in every engine."""
         deviation = scale if scale is not None else 1.0 / np.sqrt(np.prod(shape[1:]) or 1)
         value = (self.rng.standard_normal(shape) * deviation).astype(np.float32)
         dropped = self.plant == "bias dropped" and len(shape) == 1
@@ -81,7 +81,7 @@ class Net:
         return self.weight(size, scale=scale)
 
     def op(self, kind: str, *inputs: str, outputs: int = 1, exact: bool = False, **attributes: Any) -> str:
-        """The first output of a node. exact: its results have no rounding of their own, as those of Reshape."""
+        """The first output of a node. exact: its results need no rounding, as those of Reshape."""
         given = list(inputs)
         if self.precision == "tf32" and kind in PRODUCTS:
             count = PRODUCTS[kind]
@@ -93,7 +93,7 @@ class Net:
         return names[0]
 
     def _perturbed(self, value: str) -> str:
-        """The value times 1 + unit * u for random u in [-1, 1], another for each element."""
+        """The value times 1 + unit * u, with random u in [-1, 1] for each element."""
         noise, factor, result = (self.name("perturbed") for _ in range(3))
         unit = UNIT[self.precision]
         seed = float(self.draw * 10_000 + self.count)
@@ -272,7 +272,7 @@ def keypoints(net: Net, s: int) -> None:
 
 
 def scaled(net: Net, s: int) -> None:
-    """Channels of which each is a tenth of the one before."""
+    """A network whose channels are each a tenth of the previous one."""
     x = net.conv(net.conv(net.input(1, 3, 16, 16 + 8 * s), 3, 16), 16, 6, act="")
     net.output(net.op("Mul", x, net.const(10.0 ** -np.arange(6).reshape(6, 1, 1))), "maps")
 
@@ -285,7 +285,7 @@ def autoencoder(net: Net, s: int) -> None:
 
 
 def flow(net: Net, s: int) -> None:
-    """Differences of nearly equal features: rounding is large beside them."""
+    """A network of differences between nearly equal features, where rounding errors are relatively large."""
     x = net.conv(net.input(1, 3, 16, 16 + 8 * s), 3, 12, act="Tanh")
     moved = net.op("Mul", x, net.const(1.02))
     y = net.op("Sub", net.conv(x, 12, 12, 1, ""), net.op("Mul", moved, net.const(0.5)))
@@ -315,7 +315,7 @@ def names() -> list[str]:
 
 
 def build(name: str, start: int = TUNED, **options: Any) -> Net:
-    """The network of this name. start: TUNED or HELD_OUT. options: as of Net."""
+    """The network with this name. start: TUNED or HELD_OUT. options: as of Net."""
     index = names().index(name)
     net = Net(seed=start + index, **options)
     FAMILIES[index // SIZES](net, index % SIZES)

@@ -1,1 +1,1 @@
-"""Times whole networks on a GPU: our engines beside TensorRT's own operators and PyTorch."""
+"""Times whole networks on a GPU: our engines, engines of TensorRT's own operators, and PyTorch."""

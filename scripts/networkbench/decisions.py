@@ -1,4 +1,4 @@
-"""Decides which nodes of a network stay in float32 at fp16, as `convert` does: on a CPU, where it takes minutes.
+"""Decides as `convert` does which nodes of a network stay in float32 at fp16; on a CPU, in minutes.
 
     python scripts/networkbench/decisions.py         # writes benchmarks/networks_float16.json
 
@@ -40,7 +40,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def decisions(name: str) -> dict[str, Any]:
-    """By way with an engine: `kept`, the nodes in float32 and why, and `sums`, what was observed of float16 sums."""
+    """By way with an engine: `kept`, the float32 nodes with reasons, and `sums`, the observations on float16 sums."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         path = export_model(name, Path(folder), batch=1).model

@@ -1,4 +1,4 @@
-"""Names the networks that are timed, and makes the graphs of which their engines are built."""
+"""Names the networks to time, and makes the graphs for their engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures one network in one precision: all ways are made first, then timed while no other job times."""
+"""Measures one network in one precision: makes all ways first, then times them while no other job is timed."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def work(
     gate: str,
     making_s: float,
 ) -> dict[str, Any]:
-    """`job`: network:precision:batch. decisions: networkbench/decisions.py. count: jobs that are made side by side; none is
-    timed before all are made, and `gate` is there, or making_s are over. What is not made then is left out."""
+    """Runs a job. `job`: network:precision:batch. decisions: networkbench/decisions.py. count: jobs made side by side;
+    timing starts once all are made and `gate` exists, or after making_s. Anything not made by then is left out.
+    """
     began = time.monotonic()
     torch.set_num_threads(4)  # of the CPU: as many jobs as cores are made at once
     name, precision, batch = job.split(":")
@@ -88,7 +89,7 @@ def _makers(
     bundle: Path,
     decisions: Mapping[str, Any],
 ) -> dict[str, Callable[[], Way]]:
-    """By way, what makes it."""
+    """The functions that make each way."""
     folder.mkdir()
 
     def engine(way: str, path: Path) -> Way:
@@ -110,7 +111,7 @@ def _inputs(name: str, batch: int) -> dict[str, np.ndarray]:
 
 
 def _exact(name: str, feeds: Mapping[str, np.ndarray], kept: Path) -> Mapping[str, np.ndarray]:
-    """The outputs in float64, by name. kept: the file that has them for the jobs of other precisions."""
+    """The outputs in float64, by name. kept: the file that stores them for jobs in other precisions."""
     if not kept.exists():
         given = [torch.from_numpy(array).to(DEVICE) for array in feeds.values()]
         module = MODELS[name].make(batch=1)[0].to(DEVICE, torch.float64)
@@ -133,13 +134,13 @@ def _errors(outputs: Mapping[str, torch.Tensor], exact: Mapping[str, np.ndarray]
 
 
 def short(profile: dict[str, Any]) -> dict[str, Any]:
-    """A profile with its slowest layers alone."""
+    """A profile with only its slowest layers."""
     return {**profile, "layers": profile["layers"][:SHOWN_LAYERS], "count": len(profile["layers"])}
 
 
 @contextmanager
 def alone(folder: Path, count: int, gate: str, latest: float) -> Iterator[None]:
-    """Waits until every job is made and the gate is there, or it is late, and until no other is timed."""
+    """Waits until every job is made and the gate exists, or until `latest`, and then for the lock on timing."""
     while time.monotonic() < latest:
         if len(list(folder.glob("*.made"))) >= count and (not gate or Path(gate).exists()):
             break

@@ -1,4 +1,4 @@
-"""Makes the ways in which one network runs in one precision: engines of TensorRT, and PyTorch."""
+"""Makes the ways in which a network runs in one precision: engines of TensorRT, and PyTorch."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Way:
 
 
 def multiply_as_tensorrt() -> None:
-    """Has PyTorch multiply float32 in TF32, where it takes that, and sum products of 16 bits in float32."""
+    """Makes PyTorch multiply float32 in TF32 where supported, and sum 16-bit products in float32."""
     matmul = torch.backends.cuda.matmul
     torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
     matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = False
 
 
 def reduced(result: Rewritten, precision: str, kept: Mapping[str, str]) -> Rewritten:
-    """In a precision, as `convert` leaves it. kept: nodes that stay in float32 at fp16, and why."""
+    """The graph in a precision, as in `convert`. kept: nodes that stay in float32 at fp16, with reasons."""
     if precision == "fp32":
         return result
     decided = kept if precision == "fp16" else None
@@ -65,7 +65,7 @@ def reduced(result: Rewritten, precision: str, kept: Mapping[str, str]) -> Rewri
 def engine_way(
     result: Rewritten, name: str, feeds: Mapping[str, np.ndarray], folder: Path, stream: torch.cuda.Stream
 ) -> Way:
-    """An engine of the graph for just these shapes, replayed as a CUDA graph. EngineError, TrtsmithError."""
+    """An engine of the graph for exactly these shapes, replayed as a CUDA graph. Raises EngineError and TrtsmithError."""
     path = folder / f"{name}.trt.onnx"
     save_model(result.model, path)
     sizes = {key: Sizes((array.shape,) * 3) for key, array in feeds.items()}
@@ -76,7 +76,7 @@ def engine_way(
 def plan_way(
     plan: bytes, graph: onnx.ModelProto | None, feeds: Mapping[str, np.ndarray], stream: torch.cuda.Stream
 ) -> Way:
-    """An engine, replayed as a CUDA graph. graph: whose nodes its layers are; None: not known."""
+    """An engine, replayed as a CUDA graph. graph: with the nodes behind its layers; None: unknown."""
     runner = Runner.open(plan, flavour="tensorrt_rtx")
     session = runner.session(stream=stream, cuda_graph=True)
     given = {
@@ -101,7 +101,7 @@ def plan_way(
 
 
 def profiled(session: Session) -> list[dict[str, float]]:
-    """Milliseconds by layer, of each of PROFILED inferences; the session has run before."""
+    """Milliseconds by layer for each of PROFILED inferences of a warm session."""
     runs: list[dict[str, float]] = []
 
     def report(layer: str, milliseconds: float) -> None:
@@ -123,7 +123,7 @@ def _torch_type(dtype: Any) -> torch.dtype:
 def torch_ways(
     module: torch.nn.Module, feeds: Mapping[str, np.ndarray], names: Sequence[str], precision: str
 ) -> dict[str, Callable[[], Way]]:
-    """PyTorch as it is, compiled, and compiled with CUDA graphs; custom operators in PyTorch's own operators.
+    """PyTorch in eager mode, compiled, and compiled with CUDA graphs; custom operators in PyTorch's own operators.
 
     Under autocast where the module does not run in the type by itself.
     """

@@ -1,4 +1,4 @@
-"""Builds one engine of one case with TensorRT-RTX in this process, for sm86 or for the GPU that is there."""
+"""Builds one engine of one case with TensorRT-RTX in this process, for sm86 or for this machine's GPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GPU_TARGET = "CURRENT"
 
 @dataclass(frozen=True)
 class Built:
-    """An engine, or why there is none: one of the two is empty."""
+    """An engine, or the reason for its absence; one of the two is empty."""
 
     engine: bytes
     reason: str
@@ -32,14 +32,14 @@ class Built:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a profile says of one input: (min, opt, max) of its shape, and the same of its values if it is a shape tensor."""
+    """The profile of an input: (min, opt, max) of its shape, and of its values if it is a shape tensor."""
 
     shapes: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     values: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None = None
 
     @staticmethod
     def of(array: np.ndarray) -> Sizes:
-        """A range for this array and no other."""
+        """The profile for exactly this array."""
         counts = array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array).all()))
         values = tuple(int(value) for value in array.reshape(-1)) if counts else None
         return Sizes((array.shape,) * 3, None if values is None else (values,) * 3)
@@ -51,7 +51,7 @@ def build_reason(path: Path, feeds: Mapping[str, Any], *, plugins: bool) -> str:
 
 
 def sizes_of(feeds: Mapping[str, Any]) -> dict[str, Sizes]:
-    """A profile for these arrays and no others. What is no array, as a sequence, is left out: TensorRT takes none."""
+    """A profile for exactly these arrays. Sequences and the like are left out, as TensorRT takes none."""
     arrays = {n: np.asarray(a) for n, a in feeds.items() if isinstance(a, (np.ndarray, np.generic))}
     return {name: Sizes.of(array) for name, array in arrays.items()}
 
@@ -110,7 +110,7 @@ def build_engine(
 
 @cache
 def _load_plugins(flavour: Flavour) -> None:
-    """Once in a process: TensorRT's registry keeps them."""
+    """Loads our plugins once per process, as TensorRT's registry keeps them."""
     flavour.module.get_plugin_registry().load_library(str(libraries.plugin_library()))
 
 
@@ -120,6 +120,6 @@ def _shown(errors: list[str]) -> str:
 
 
 def kind_of(reason: str) -> str:
-    """A reason without what differs from case to case, so that equal ones can be counted."""
+    """A reason without the parts that vary between cases, so that equal ones can be counted."""
     text = re.sub(r"node_of_\S+|\S*/\S+|'[^']*'|\"[^\"]*\"|\[[^\]]*\]", "*", reason)
     return re.sub(r"-?\d+", "N", text)[:160]

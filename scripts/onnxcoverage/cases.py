@@ -1,4 +1,4 @@
-"""Loads ONNX's own backend node tests as plain data: a model, its inputs, what it has to give, and what it is about."""
+"""Loads ONNX's own backend node tests as plain data: model, inputs, expected outputs, and subject."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RANDOM = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class CoverageCase:
-    """One test. `group` is "tensors", or what else it is about: "strings", "images", "ai.onnx.ml", "training".
+    """One test. `group` is "tensors" or another subject: "strings", "images", "ai.onnx.ml", "training".
 
     operator: the operator that is tested; for its expansions (`_expanded`) too.
     inputs, outputs: arrays by name; lists and None for sequences and optionals.
@@ -49,7 +49,7 @@ class CoverageCase:
 
 @cache
 def load_cases() -> tuple[CoverageCase, ...]:
-    """All cases, by name. Takes some seconds the first time: onnx computes the expected outputs."""
+    """All cases, by name. Takes seconds the first time, as onnx computes the expected outputs."""
     from onnx.backend.test import loader
 
     with warnings.catch_warnings():
@@ -60,7 +60,7 @@ def load_cases() -> tuple[CoverageCase, ...]:
 
 
 def write_cases(cases: Iterable[CoverageCase], folder: Path) -> None:
-    """A file for each, for `read_case` in another process."""
+    """Writes a file for each case, for `read_case` in another process."""
     for case in cases:
         (folder / f"{case.name}.case").write_bytes(pickle.dumps(case))
 
@@ -77,7 +77,7 @@ def choose(
     sample: int = 0,
     seed: int = 0,
 ) -> list[CoverageCase]:
-    """The cases of these operators whose names match; of those a random sample, the same each time."""
+    """The cases of these operators with matching names, or a fixed random sample of them."""
     chosen = [
         case
         for case in cases
@@ -115,7 +115,9 @@ def _case(test: Any, kinds: Mapping[str, str]) -> CoverageCase:
 
 
 def _array(value: Any) -> Any:
-    """Some cases give TensorProtos, for types that numpy lacks, and numbers of numpy, which onnxruntime does not take."""
+    """An array from a TensorProto, which some cases have for types that numpy lacks, or from a numpy scalar, which
+    onnxruntime refuses.
+    """
     if isinstance(value, onnx.TensorProto):
         return onnx.numpy_helper.to_array(value)
     return np.asarray(value) if isinstance(value, np.generic) else value

@@ -1,4 +1,4 @@
-"""Makes cases of the examples of rules (tests/rule_examples): a model, inputs, and what the original gives."""
+"""Makes cases from the examples of rules (tests/rule_examples): a model, inputs, and the original's outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trtsmith.importers.dtypes import numpy_dtype
 
 
 def example_model(example: Example, folder: Path) -> Model:
-    """The model of an example, in a file of the folder. It is checked, but for custom nodes in ONNX's own domain."""
+    """The model of an example in a file of the folder, checked except for custom nodes in ONNX's own domain."""
     path = folder / "model.onnx"
     proto = onnx.parser.parse_model(example.text)
     if all(node.domain or onnx.defs.has(node.op_type) for node in proto.graph.node):
@@ -28,7 +28,7 @@ def example_model(example: Example, folder: Path) -> Model:
 
 
 def example_feeds(model: Model, example: Example) -> dict[str, np.ndarray]:
-    """The example's own values; for other inputs random ones, away from 0 and of both signs, integers above 0."""
+    """The example's own values, and for other inputs random ones, away from 0 and of both signs, integers above 0."""
     rng = np.random.default_rng(0)
     given = dict(example.feeds or {})
     for value in model.proto.graph.input:
@@ -49,7 +49,7 @@ def by_reference(model: Model, inputs: dict[str, np.ndarray]) -> dict[str, np.nd
 
 
 def expected_outputs(model: Model, example: Example, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What the original model gives, by the example's oracle, onnxruntime or onnx's reference implementation."""
+    """The original model's outputs, by the example's oracle, onnxruntime or onnx's reference implementation."""
     if example.expected is not None:
         return dict(example.expected(inputs))
     return by_reference(model, inputs) if example.reference else run(model, inputs)

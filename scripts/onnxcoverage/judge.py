@@ -1,4 +1,4 @@
-"""Judges one case, each question as a job of its own: does it build as it is, rewritten, and is it right."""
+"""Judges one case by separate jobs: does it build unchanged, does it build rewritten, and is it right."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def built_as_is(case: CoverageCase, folder: Path) -> dict[str, Any]:
 
 
 def ignored_input(model: onnx.ModelProto) -> str:
-    """What TensorRT drops without a word: an engine is built, and gives other numbers."""
+    """The input that TensorRT silently ignores, so that the engine's numbers differ; "" if there is none."""
     for graph in all_graphs(model.graph):
         for node in graph.node:
             position = IGNORED.get(node.op_type)
@@ -87,7 +87,7 @@ def rewritten(case: CoverageCase, folder: Path, freeze_inputs: bool = True) -> d
 
 
 def rewrite_case(case: CoverageCase, folder: Path, freeze_inputs: bool) -> tuple[Model, Rewritten]:
-    """The case as a Model, in a file of the folder, and what trtsmith makes of it. freeze_inputs: as of `rewritten`."""
+    """The case as a Model in a file of the folder, and its rewrite. freeze_inputs: as of `rewritten`."""
     path = folder / f"{case.name}.rewrite.onnx"
     onnx.save(case.model, path)
     model = load_model(path)
@@ -98,7 +98,7 @@ def rewrite_case(case: CoverageCase, folder: Path, freeze_inputs: bool) -> tuple
 
 
 def is_changed(result: Rewritten) -> bool:
-    """Whether TensorRT gets another graph than the case's own."""
+    """Whether TensorRT's graph differs from the case's own."""
     return bool(result.frozen or result.rewrites or result.io_types)
 
 
@@ -118,13 +118,13 @@ STEPS: Mapping[str, Callable[[CoverageCase, Path], dict[str, Any]]] = {
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """One step of one case of `write_cases`: "build:test_abs"."""
+    """Runs one step of one case of `write_cases`: "build:test_abs"."""
     step, _, name = job.partition(":")
     return STEPS[step](read_case(name, folder), folder)
 
 
 def _texts(problems: tuple[Problem, ...]) -> list[str]:
-    """Each problem's first part; what lacks one of the four is a mistake of ours."""
+    """Each problem's first part. A problem without all four parts is a mistake of ours."""
     return [
         problem.what if all(problem.to_json().values()) else f"INCOMPLETE MESSAGE: {problem}"
         for problem in problems
@@ -132,7 +132,7 @@ def _texts(problems: tuple[Problem, ...]) -> list[str]:
 
 
 def _numbers(case: CoverageCase, model: Model, result: Rewritten) -> dict[str, str]:
-    """numbers: "" if the rewritten graph gives ONNX's outputs. by: what ran it."""
+    """numbers: "" if the rewritten graph gives ONNX's outputs, else the fault. by: the runtime that ran it."""
     silent = _silent_changes(case, result)
     if silent:
         return {"numbers": silent, "by": ""}
@@ -161,7 +161,7 @@ def _numbers(case: CoverageCase, model: Model, result: Rewritten) -> dict[str, s
 def _by_reference(
     case: CoverageCase, graph: Model, feeds: Mapping[str, Any], result: Rewritten, why: str
 ) -> dict[str, str]:
-    """The same by onnx's reference implementation; `why` onnxruntime cannot be asked."""
+    """The same by onnx's reference implementation; `why`: the reason not to use onnxruntime."""
     try:
         fault = faults(to_model(_run_reference(graph, feeds), result.io_types), case)
     except Exception as error:  # its operators raise whatever numpy raises
@@ -170,7 +170,7 @@ def _by_reference(
 
 
 def _differs_from_onnx(case: CoverageCase, model: Model) -> bool:
-    """Whether onnxruntime gives other outputs than ONNX even for the case as it is."""
+    """Whether onnxruntime's outputs differ from ONNX's even for the original case."""
     try:
         return bool(faults(run_onnxruntime(model, case.inputs), case))
     except ConversionError:
@@ -178,7 +178,7 @@ def _differs_from_onnx(case: CoverageCase, model: Model) -> bool:
 
 
 def faults(outputs: Mapping[str, Any], case: CoverageCase) -> str:
-    """The first output that is wrong, and how; "" if none is."""
+    """The first wrong output, and its fault; "" if there is none."""
     for name, expected in case.outputs.items():
         fault = _fault(outputs.get(name), expected, case)
         if fault:
@@ -187,7 +187,7 @@ def faults(outputs: Mapping[str, Any], case: CoverageCase) -> str:
 
 
 def _silent_changes(case: CoverageCase, result: Rewritten) -> str:
-    """An input or output that is gone or of another type, and was not reported."""
+    """An input or output that is missing or retyped without a report."""
     told = {io.name for io in result.io_types} | {record.input for record in result.frozen}
     after = {v.name: v.type for v in (*result.model.proto.graph.input, *result.model.proto.graph.output)}
     for value in (*case.model.graph.input, *case.model.graph.output):
@@ -208,7 +208,7 @@ def as_type(value: Any, type_: onnx.TypeProto) -> Any:
 
 
 def run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """Types that onnxruntime's Python lacks go in as initializers and come out through a Cast to float32."""
+    """Runs onnxruntime; types that its Python lacks enter as initializers and leave through a Cast to float32."""
     proto = model.copied()
     odd = {
         name: array
@@ -248,7 +248,7 @@ def _run_reference(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fault(got: Any, expected: Any, case: CoverageCase) -> str:
-    """What is wrong with one output, by the suite's own rule; "" if nothing is."""
+    """The fault of one output, by the test suite's own rule; "" if there is none."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(got, (list, tuple, np.ndarray)) or len(got) != len(expected):
             return "another sequence"

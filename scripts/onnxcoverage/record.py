@@ -1,4 +1,4 @@
-"""Records a coverage run: what each case gave, sums by operator, and the text that is printed of it."""
+"""Records a coverage run: the outcome of each case, sums by operator, and the report as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxcoverage.builder import kind_of
 
 @dataclass
 class CaseOutcome:
-    """What one case gave. Empty strings are good news.
+    """The outcome of one case. Empty strings are good news.
 
     as_is, rewritten: why TensorRT does not build it. numbers: why its outputs are not ONNX's. by: what ran it.
     refused: trtsmith's own problems.
@@ -33,7 +33,7 @@ class CaseOutcome:
 
     @property
     def passed(self) -> bool:
-        """Built and right. A case that is not about tensors passes too if it is refused, with a whole message."""
+        """Whether the case builds and is right. Cases without tensors also pass if refused with a complete message."""
         good = not (self.rewritten or self.numbers)
         if self.group != "tensors" and not good:
             return bool(self.refused) and not any(text.startswith("INCOMPLETE") for text in self.refused)
@@ -41,13 +41,14 @@ class CaseOutcome:
 
     @property
     def needless(self) -> bool:
-        """Rewritten although TensorRT takes the case as it is. Not where the rewrite says what TensorRT does silently, as
-        with float64, which it narrows, or why it is made: a Trilu of which TensorRT gives the other triangle."""
+        """Whether the case was rewritten although TensorRT takes it unchanged. Not if the rewrite reports what TensorRT does
+        silently, such as narrowing float64, or states its reason, such as TensorRT's wrong triangle for Trilu.
+        """
         return self.changed and not self.as_is and not self.told
 
     @property
     def reason(self) -> str:
-        """Why it does not pass."""
+        """The reason why the case does not pass."""
         if self.passed:
             return ""
         if self.group != "tensors":
@@ -81,13 +82,13 @@ def to_json(outcomes: Sequence[CaseOutcome], versions: Mapping[str, str], second
 
 
 def outcomes_of(record: Mapping[str, Any]) -> list[CaseOutcome]:
-    """The outcomes of a record that was read back."""
+    """The outcomes in a record that was read back."""
     names = {field.name for field in fields(CaseOutcome)}
     return [CaseOutcome(**{k: v for k, v in case.items() if k in names}) for case in record["cases"]]
 
 
 def operator_rows(outcomes: Sequence[CaseOutcome]) -> list[tuple[str, int, int, int, int]]:
-    """(operator, cases, built as they are, built after rewriting, passed), of the cases about tensors."""
+    """(operator, cases, built unchanged, built after rewriting, passed), for cases about tensors."""
     groups: dict[str, list[CaseOutcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.group == "tensors":
@@ -99,7 +100,7 @@ def operator_rows(outcomes: Sequence[CaseOutcome]) -> list[tuple[str, int, int, 
 
 
 def render(outcomes: Sequence[CaseOutcome], summary: Mapping[str, Any]) -> str:
-    """The report as text: operators that do not pass whole, the reasons by frequency, the sums."""
+    """The report as text: operators that do not fully pass, the reasons by frequency, the sums."""
     lines = ["operator                        cases  as is  rewritten  passed"]
     rows = [row for row in operator_rows(outcomes) if row[4] < row[1]]
     lines += [f"{op:32}{n:5}{a:7}{r:11}{p:8}" for op, n, a, r, p in rows]

@@ -1,1 +1,1 @@
-"""Pages looked at in headless Chromium: how large, how fast, what they ask for."""
+"""Inspects pages in headless Chromium: their size, speed and requests."""

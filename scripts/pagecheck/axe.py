@@ -1,4 +1,4 @@
-"""Asks axe-core, the checker of accessibility, what is wrong with the page that is open.
+"""Checks the open page's accessibility with axe-core.
 
 axe-core (MPL 2.0) is 570 kB of JavaScript that nothing else here needs, so it is fetched and not kept: out of a wheel that
 has it, pinned by hash, because pip is there wherever tests run, and npm is not.
@@ -25,7 +25,7 @@ RUN = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.
 
 
 def violations(page: Chromium) -> list[str]:
-    """Rule, element and reason of each, by all rules of axe-core: WCAG 2 A and AA, and good practice."""
+    """Rule, element and reason of each violation, by all rules of axe-core: WCAG 2 A and AA, and good practice."""
     page.evaluate(_axe() + "; 0")
     found: list[str] = page.evaluate(RUN)
     return found

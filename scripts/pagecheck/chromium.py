@@ -1,4 +1,4 @@
-"""Drives headless Chromium through its DevTools protocol, on the pipe that it opens for that: no library, no port.
+"""Drives headless Chromium by its DevTools protocol through a pipe, without a library or a port.
 
 The protocol: JSON messages that end with NUL, commands on the browser's descriptor 3, answers and events on 4.
 """
@@ -36,11 +36,11 @@ FLAGS = (
 
 
 class PageError(Exception):
-    """A script of the page, or one that was evaluated in it, threw; or the browser does not answer."""
+    """Raised if a script throws, in the page or evaluated in it, or if the browser does not answer."""
 
 
 class Chromium:
-    """A browser with one page. Used in a with statement; its processes and files are gone at the end."""
+    """A browser with one page, for a with statement that removes its processes and files at the end."""
 
     def __init__(
         self, path: str | None = None, width: int = 1280, height: int = 900, dark: bool = False
@@ -102,7 +102,7 @@ class Chromium:
         self._folder.cleanup()
 
     def open(self, page: Path | str, patience_s: float = 60) -> None:
-        """Load a file or an address, and wait until its load event."""
+        """Loads a file or an address, and waits for its load event."""
         self.events.clear()
         self.send("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         self.wait_for(
@@ -110,7 +110,7 @@ class Chromium:
         )
 
     def look(self, width: int, height: int, *, dark: bool = False, paper: bool = False) -> None:
-        """Show the page at another size, in CSS pixels, and as another medium. Nothing moves: see `settle`."""
+        """Shows the page at another size, in CSS pixels, and as another medium, without animation: see `settle`."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -123,12 +123,12 @@ class Chromium:
         self.send("Emulation.setEmulatedMedia", media="print" if paper else "", features=[scheme, still])
 
     def settle(self) -> None:
-        """Until what was asked for is drawn, and no style is on its way to another."""
+        """Waits until everything requested is drawn, and no style is in transition."""
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         self.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished)).then(() => 0)")
 
     def go_to(self, fragment: str) -> None:
-        """Give the address another fragment, as a link does, until the page has heard of it."""
+        """Changes the address's fragment, as a link does, and waits until the page has noticed."""
         self.evaluate(
             "new Promise((done) => { const before = location.hash; "
             "addEventListener('hashchange', () => done(), { once: true }); "
@@ -136,7 +136,7 @@ class Chromium:
         )
 
     def evaluate(self, expression: str, patience_s: float = 60) -> Any:
-        """The value of an expression in the page, as JSON has it; a promise is waited for. PageError if it throws."""
+        """The value of an expression in the page, as JSON; waits for a promise. Raises PageError if it throws."""
         answer = self.send(
             "Runtime.evaluate",
             expression=expression,
@@ -150,22 +150,22 @@ class Chromium:
         return answer["result"].get("value")
 
     def click(self, x: float, y: float) -> None:
-        """A click of the mouse at a place of the window, in CSS pixels."""
+        """Clicks the mouse at a place in the window, in CSS pixels."""
         self.mouse("mouseMoved", x, y)
         self.mouse("mousePressed", x, y, button="left", clickCount=1)
         self.mouse("mouseReleased", x, y, button="left", clickCount=1)
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """One event of the mouse."""
+        """Sends one mouse event."""
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def type(self, text: str) -> None:
-        """Text for the element that has the focus, a key at a time."""
+        """Types text into the focused element, key by key."""
         for character in text:
             self.send("Input.dispatchKeyEvent", type="char", text=character)
 
     def press(self, key: str) -> None:
-        """A key that does something: Enter, Tab, Escape, ArrowLeft, the space."""
+        """Presses a special key: Enter, Tab, Escape, ArrowLeft, the space."""
         more: dict[str, Any] = {"windowsVirtualKeyCode": {"Enter": 13, "Tab": 9, " ": 32}.get(key, 0)}
         text = {"Enter": "\r", " ": " "}.get(key, "")
         self.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, text=text, **more)
@@ -182,7 +182,7 @@ class Chromium:
         file.write_bytes(base64.b64decode(data))
 
     def complaints(self) -> list[str]:
-        """What the console said of errors and warnings, and what scripts threw, since the page was opened."""
+        """Errors and warnings on the console, and exceptions of scripts, since the page was opened."""
         self._messages(0.05)
         found = []
         for event in self.events:
@@ -203,7 +203,7 @@ class Chromium:
         return found
 
     def requests(self) -> list[str]:
-        """Every address that was asked for since the page was opened, but for its own and data in it."""
+        """Every address requested since the page was opened, except its own and data URLs."""
         self._messages(0.05)
         asked = [
             event["params"]["request"]["url"]
@@ -213,7 +213,7 @@ class Chromium:
         return [url for url in asked[1:] if not url.startswith("data:")]
 
     def dialogs(self) -> list[str]:
-        """Messages of alert() and the like since the page was opened."""
+        """Messages of alert() and similar dialogs since the page was opened."""
         self._messages(0.05)
         return [
             event["params"]["message"]
@@ -222,7 +222,7 @@ class Chromium:
         ]
 
     def wait_for(self, condition: Callable[[], bool], patience_s: float = 30) -> None:
-        """Until it holds, with events heard meanwhile. PageError when the time is up."""
+        """Waits until the condition holds, while handling events. Raises PageError after the time limit."""
         until = time.monotonic() + patience_s
         while not condition():
             if time.monotonic() > until:
@@ -230,7 +230,7 @@ class Chromium:
             self._messages(0.02)
 
     def send(self, method: str, patience_s: float = 60, **parameters: Any) -> dict[str, Any]:
-        """A command of the protocol, and its result. PageError for one that fails."""
+        """Sends a command of the protocol, and returns its result. Raises PageError if it fails."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if self._session is not None:
@@ -248,7 +248,7 @@ class Chromium:
                 raise PageError(f"{method}: no answer within {patience_s:g} s")
 
     def _messages(self, seconds: float) -> list[dict[str, Any]]:
-        """What comes within that time, or at once; events are kept, answers given back."""
+        """The messages within this time; stores events, returns answers."""
         if b"\0" not in self._buffer and self._answers.poll(1000 * seconds):
             data = os.read(self._read, 1 << 20)
             if not data:

@@ -1,4 +1,4 @@
-"""A transformer of so many nodes, with the names and the detours of sizes that an exporter writes."""
+"""Makes a transformer of a given size, with the names and size computations that an exporter writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ WIDTH, HEADS, TOKENS = 32, 4, 16
 
 
 def large_network(nodes: int) -> onnx.ModelProto:
-    """About `nodes` nodes: blocks of attention with a custom operator each (SkipLayerNormalization of onnxruntime)."""
+    """A model of about `nodes` nodes: attention blocks with a custom operator each (onnxruntime's
+    SkipLayerNormalization).
+    """
     made: list[onnx.NodeProto] = []
     weights: dict[str, np.ndarray] = {
         "heads": np.array([0, 0, HEADS, WIDTH // HEADS]),

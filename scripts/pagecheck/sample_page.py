@@ -1,4 +1,4 @@
-"""The data of a page with everything on it, of a model that is rewritten and planned and neither built nor run."""
+"""Makes the data of a page with every element, for a model that is rewritten and planned but neither built nor run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from trtsmith.converter.pages.network.node_values import pictured
 
 
 def sample_document(model: Path, seed: int = 0) -> dict[str, Any]:
-    """Routes, rules and types are the model's own; errors, which grow with the depth, and times are made up."""
+    """The page's data. Routes, rules and types are the model's own; errors, which grow with depth, and times are
+    invented.
+    """
     analysis = analyse(load_model(model), AnalysisOptions())
     network = pictured(analysis.original, analysis.rewritten, analysis.plan)
     report = {**analysis_report(model, analysis), "converted": True}

@@ -1,1 +1,1 @@
-"""Plants errors in models, to see that the search for a node finds each of them."""
+"""Plants errors in models, to test that the search for the faulty node finds each of them."""

@@ -23,7 +23,9 @@ LIBRARY = "libtrtsmith_plugins.so"
 
 
 def break_sources(folder: Path) -> None:
-    """Copy plugins_cpp there with the operator alone whose kernel has the line, and break it. SetupError without it."""
+    """Copies plugins_cpp with only the operator of the broken kernel, and breaks its line. Raises SetupError if the line is
+    missing.
+    """
     shutil.copytree(native.SOURCES, folder)
     sources = {path: path.read_text() for path in (folder / "kernels").glob("*.cu*")}
     kernel = next((path for path, source in sources.items() if RIGHT in source), None)
@@ -41,7 +43,9 @@ def break_sources(folder: Path) -> None:
 
 
 def build_broken(target: Path) -> Path:
-    """Build it and put the library at `target`. SetupError without nvcc, TensorRT's headers, CMake and Ninja."""
+    """Builds the sources and puts the library at `target`. Raises SetupError without nvcc, TensorRT's headers, CMake or
+    Ninja.
+    """
     env = dict(os.environ)
     toolkit = nvcc.find(env, nvcc.importable_folders())
     include = headers.find(env, ROOT / ".cache")

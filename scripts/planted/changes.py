@@ -1,4 +1,4 @@
-"""Changes a graph behind the search's back. Each change leaves a graph alone in which its node is not."""
+"""Changes a graph unknown to the search. Each change leaves graphs without its node unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Change = Callable[[Model], Model]
 
 
 def weight(node: str, position: int, edit: Callable[[np.ndarray], np.ndarray]) -> Change:
-    """Another value for one input of the node, an initializer; other readers of it keep theirs."""
+    """Changes the value of one input of the node, an initializer; its other readers keep the old value."""
 
     def change(proto: onnx.ModelProto, found: onnx.NodeProto, model: Model) -> None:
         name = found.input[position]
@@ -30,7 +30,7 @@ def weight(node: str, position: int, edit: Callable[[np.ndarray], np.ndarray]) -
 
 
 def attribute(node: str, **values: object) -> Change:
-    """Other values for attributes of the node."""
+    """Changes attributes of the node."""
 
     def change(proto: onnx.ModelProto, found: onnx.NodeProto, model: Model) -> None:
         kept = [a for a in found.attribute if a.name not in values]
@@ -43,7 +43,7 @@ def attribute(node: str, **values: object) -> Change:
 
 
 def swapped(node: str) -> Change:
-    """The first two inputs of the node in the other order."""
+    """Swaps the first two inputs of the node."""
 
     def change(proto: onnx.ModelProto, found: onnx.NodeProto, model: Model) -> None:
         found.input[0], found.input[1] = found.input[1], found.input[0]
@@ -52,7 +52,7 @@ def swapped(node: str) -> Change:
 
 
 def operator(node: str, op_type: str) -> Change:
-    """Another operator with the same inputs."""
+    """Replaces the operator, with the same inputs."""
 
     def change(proto: onnx.ModelProto, found: onnx.NodeProto, model: Model) -> None:
         found.op_type = op_type
@@ -61,7 +61,7 @@ def operator(node: str, op_type: str) -> Change:
 
 
 def narrowed(node: str, elem_type: int) -> Change:
-    """The node's result through a narrower type and back."""
+    """Passes the node's result through a narrower type and back."""
 
     def change(proto: onnx.ModelProto, found: onnx.NodeProto, model: Model) -> None:
         name, wide = found.output[0], f"{found.output[0]}/wide"
@@ -76,7 +76,7 @@ def narrowed(node: str, elem_type: int) -> Change:
 
 
 def transposed(node: str) -> Change:
-    """The node's result with its last two axes exchanged, as a kernel that mixes rows and columns up writes it."""
+    """Swaps the last two axes of the node's result, like a kernel that confuses rows and columns."""
 
     def change(proto: onnx.ModelProto, found: onnx.NodeProto, model: Model) -> None:
         name, right = found.output[0], f"{found.output[0]}/right"
@@ -87,7 +87,7 @@ def transposed(node: str) -> Change:
 
 
 def is_called(name: str, node: str, op_type: str) -> bool:
-    """Whether a node has that name, or the one that it gets each time that it is rewritten into a plugin node."""
+    """Whether the name is the node's, or one that rewriting into a plugin node derives from it."""
     return re.fullmatch(f"{re.escape(node)}(/{re.escape(op_type)})*", name) is not None
 
 

@@ -1,4 +1,4 @@
-"""Lists the errors that are planted, each with the node that has to be named."""
+"""Lists the errors to plant, each with the node that must be named."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from trtsmith.converter.rewrite.engine.writer import Writer
 
 @dataclass(frozen=True)
 class Plant:
-    """model: one of models.MODELS, in its small form. node: what has to be named, by its own name or by the original's.
+    """An error to plant. model: one of models.MODELS, in its small form. node: the one to name, by its own or its original's
+    name.
 
     change: what is planted in what is run; None for an error of the toolkit's own.
     kernel: whether the node is a plugin's; broken: whether it is the kernel that is broken and not what it is given.
@@ -34,12 +35,12 @@ class Plant:
 
 
 def _half_more(values: np.ndarray) -> np.ndarray:
-    """One output channel of a convolution, half as large again."""
+    """Scales one output channel of a convolution by 1.5."""
     return np.concatenate([values[:1] * 1.5, values[1:]])
 
 
 def _without_root(node: NodeView) -> Replacement:
-    """The Euclidean norm as the sum of squares: whoever wrote this forgot the root."""
+    """Computes the Euclidean norm as the sum of squares, as if the root were forgotten."""
     w = Writer(node)
     squares = w.Mul(w.x[0], w.x[0])
     return Replacement(w.finish(w.ReduceSum(squares, *w.x[1:], keepdims=1)), "a sum of squares")

@@ -1,4 +1,4 @@
-"""Plants one error, searches for it, and judges what was named."""
+"""Plants one error, searches for it, and judges the answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trtsmith.importers.opdef import Arrays
 
 
 class Planted:
-    """An executor that runs another graph than it is given."""
+    """An executor that runs a changed graph."""
 
     def __init__(self, inner: Executor, change: Change) -> None:
         self._inner = inner
@@ -40,7 +40,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Ground:
-    """What the graph of a plant runs on. change: what is planted in it here; None where the executor itself is broken.
+    """The executor for a plant's graph. change: the change to plant; None if the executor itself is broken.
 
     replay: runs a plugin's kernel alone, the one of the plant.
     """
@@ -51,7 +51,7 @@ class Ground:
 
 
 def search(plant: Plant | None, model: Path, inputs: Path, ground: Ground, folder: Path | None) -> Located:
-    """What `locate` says of a model with the error planted in it; plant None: with nothing planted."""
+    """The answer of `locate` for a model with the error planted in it; plant None: with nothing planted."""
     original = load_model(model)
     executor = ground.executor if ground.change is None else Planted(ground.executor, ground.change)
     arrays = load_arrays(inputs, "planted")
@@ -70,7 +70,7 @@ def _rewritten(original: Model, plant: Plant | None) -> Rewritten:
 
 
 def row_of(plant: Plant, model: Path, inputs: Path, ground: Ground, work: Path) -> dict[str, Any]:
-    """Search, then search again in the minimal model that was saved; "found" only if both name the node."""
+    """Searches, then again in the saved minimal model; "found" only if both name the node."""
     started = time.perf_counter()
     row: dict[str, Any] = {
         "plant": plant.name,
@@ -100,7 +100,7 @@ def row_of(plant: Plant, model: Path, inputs: Path, ground: Ground, work: Path) 
 
 
 def control_of(name: str, model: Path, inputs: Path, ground: Ground) -> dict[str, Any]:
-    """The same with nothing planted: then nothing may be named."""
+    """Searches with nothing planted, which must name nothing."""
     row: dict[str, Any] = {"plant": None, "model": name, "on": ground.executor.name}
     try:
         found = search(None, model, inputs, ground, None)
@@ -114,7 +114,7 @@ def control_of(name: str, model: Path, inputs: Path, ground: Ground) -> dict[str
 
 
 def faults_of(plant: Plant, found: Located) -> list[str]:
-    """What is wrong with a verdict."""
+    """The faults of a verdict."""
     ours = plant.rule is not None or plant.importer is not None
     wanted = REWRITE if ours else NODE
     if found.status != wanted:
@@ -129,6 +129,6 @@ def faults_of(plant: Plant, found: Located) -> list[str]:
 
 
 def _kernel_faults(plant: Plant, found: Located) -> list[str]:
-    """A broken kernel must be told from a right one that was given the wrong fields."""
+    """Checks that a broken kernel is distinguished from a correct one with wrong fields."""
     wanted = "the kernel is wrong" if plant.broken else "the kernel is right"
     return [] if found.kernel.startswith(wanted) else [f"of the kernel alone it is said: {found.kernel}"]

@@ -1,1 +1,1 @@
-"""Networks of libraries that many use, exported to ONNX with small sizes and drawn weights, and converted."""
+"""Exports networks of popular libraries to ONNX, with small sizes and random weights, and converts them."""

@@ -1,4 +1,4 @@
-"""Says how a network of a library is made and exported, and writes the Python program that does so."""
+"""Describes how a library's network is made and exported, and writes the Python program for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ DYNAMO, LEGACY, OWN, MODULE = "dynamo", "legacy", "own", "module"
 
 @dataclass(frozen=True)
 class InputAxis:
-    """name: "" where the size is fixed. A batch may be 1 to twice the size, a sequence half to twice, others up to twice."""
+    """An axis of an input. name: "" if the size is fixed. A batch may be 1 to twice the size, a sequence half to twice,
+    others up to twice.
+    """
 
     name: str
     size: int
@@ -28,14 +30,14 @@ class InputAxis:
 
 @dataclass(frozen=True)
 class InputTensor:
-    """what: "" for float32 in 0..1, "<N" for int64 below N, "=N" for int64 that are all N, "bool" for true."""
+    """An input. what: "" for float32 in 0..1, "<N" for int64 below N, "=N" for int64 equal to N, "bool" for true."""
 
     axes: tuple[InputAxis, ...]
     what: str
 
     @classmethod
     def of(cls, text: str) -> InputTensor:
-        """As a table writes it: "batch=2 3 height=64 width=64", "batch=2 sequence=16 <100"."""
+        """Parses a table entry: "batch=2 3 height=64 width=64", "batch=2 sequence=16 <100"."""
         words = text.split()
         what = words.pop() if not words[-1][-1].isdigit() or words[-1][0] in "<=" else ""
         pairs = (word.rpartition("=") for word in words)
@@ -56,7 +58,7 @@ class InputTensor:
 
 @dataclass(frozen=True)
 class Architecture:
-    """One network.
+    """A network of a library.
 
     name:      as people call it. about: what it is for, in two or three words. library: the distribution on PyPI.
     make:      the expression that makes the module; the modules that it names are imported.
@@ -106,7 +108,7 @@ class Architecture:
         return "\n".join([*lines, f"inputs = {{{made}}}"])
 
     def export_program(self, exporter: str, *, dynamic: bool = True) -> str:
-        """The statement that exports `model` to model.onnx, or whose value is the file's path for the library's own."""
+        """The statement that exports `model` to model.onnx, or an expression for the path of the library's own file."""
         if exporter == OWN:
             return f"path = model.export({self.own.rpartition('.export(')[2]}"
         automatic = "".join(
@@ -133,12 +135,12 @@ def _quoted(name: str) -> str:
 
 
 def family(library: str, rows: Mapping[str, tuple[Any, ...]], **same: Any) -> tuple[Architecture, ...]:
-    """Networks of one library. rows: by name, what Architecture has after `library`, led by `about`; same: for all."""
+    """The networks of one library. rows: by name, Architecture's fields after `library`, `about` first; same: for all."""
     return tuple(Architecture(name, about, library, *more, **same) for name, (about, *more) in rows.items())
 
 
 def image(size: int = 64, name: str = "x") -> dict[str, str]:
-    """A batch of square images whose size is dynamic."""
+    """A batch of square images of dynamic size."""
     return {name: f"batch=2 3 height={size} width={size}"}
 
 
@@ -147,5 +149,5 @@ def fixed_image(size: int = 64, name: str = "x", channels: int = 3) -> dict[str,
 
 
 def tokens(bound: int = 100, *masks: str) -> dict[str, str]:
-    """Indices of words, and masks that are all 1."""
+    """Word indices, and masks of ones."""
     return {"input_ids": f"batch=2 sequence=16 <{bound}"} | dict.fromkeys(masks, "batch=2 sequence=16 =1")

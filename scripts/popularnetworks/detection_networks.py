@@ -1,4 +1,4 @@
-"""Networks that find objects, masks, poses, depth and matching points."""
+"""Lists networks that find objects, masks, poses, depth and matching points."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PIXELS = fixed_image(name="pixel_values")
 
 
 def _found(kind: str, *more: str) -> str:
-    """Of transformers, by what its classes are called."""
+    """The program for a detector of transformers, from the name of its classes."""
     return f"transformers.{kind}ForObjectDetection(transformers.{kind}Config({', '.join(more)}))"
 
 

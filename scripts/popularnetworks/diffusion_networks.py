@@ -1,4 +1,4 @@
-"""Networks that make and restore images, and networks of medicine, graphs and tables."""
+"""Lists networks that generate and restore images, and networks for medicine, graphs and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws weights from the name and shape of each: of a PyTorch module, and of a graph that travels without them."""
+"""Draws weights from their names and shapes: for a PyTorch module, and for a graph that travels without them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ WEIGHTS = {"Conv": 1, "ConvTranspose": 1, "MatMul": 0, "Gemm": 0, "Gather": 0}
 
 
 def draw(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Float32 of a normal distribution; the same for the same name and shape."""
+    """float32 from a normal distribution; equal for equal names and shapes."""
     seed = sha256(f"{name} {shape}".encode()).digest()[:8]
     return np.random.default_rng(int.from_bytes(seed, "little")).standard_normal(shape, np.float32)
 
 
 def fill_module(module: Any) -> None:
-    """Draws every parameter with the mean and deviation that the library gave it; one that was constant varies by 0.1.
+    """Draws every parameter with the library's mean and deviation; constant parameters vary by 0.1.
 
     So neither a scale that starts at 0 hides a branch, nor do norms and biases that start at 1 and 0.
     """
@@ -45,7 +45,7 @@ def fill_module(module: Any) -> None:
 
 
 def mark_weights(proto: onnx.ModelProto) -> None:
-    """Note the mean and deviation of every initializer that a layer reads as its weight."""
+    """Notes mean and deviation of every initializer that a layer reads as its weight."""
     read = {
         name
         for node in proto.graph.node
@@ -61,7 +61,7 @@ def mark_weights(proto: onnx.ModelProto) -> None:
 
 
 def fill_graph(proto: onnx.ModelProto) -> None:
-    """Draw the initializers that mark_weights noted, from their names and shapes alone."""
+    """Draws the initializers noted by mark_weights, from their names and shapes alone."""
     for tensor, mean, deviation in _drawn(proto):
         shape = tuple(tensor.dims)
         array = np.float32(mean) + np.float32(deviation) * draw(tensor.name, shape)
@@ -71,7 +71,7 @@ def fill_graph(proto: onnx.ModelProto) -> None:
 
 
 def strip_graph(proto: onnx.ModelProto) -> None:
-    """Take the data of these initializers away: fill_graph brings them back."""
+    """Removes the data of these initializers, which fill_graph restores."""
     for tensor, _, _ in _drawn(proto):
         clear_data(tensor)
 

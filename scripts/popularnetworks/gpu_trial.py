@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 def pack_graphs(rows: Sequence[Row], folder: Path, target: Path) -> None:
-    """The exported files of these rows of the record, without what fill_graph draws, and their inputs.
+    """Packs the exported files of these rows and their inputs, without data that fill_graph draws.
 
     folder: where scripts/popular_networks.py keeps them. Rows without a file there are left out.
     """
@@ -40,7 +40,7 @@ def pack_graphs(rows: Sequence[Row], folder: Path, target: Path) -> None:
 
 
 def convert_here(row: Row, graphs: Path, precision: str, limit_s: float, folder: Path) -> Row:
-    """What `trtsmith convert` says with this machine's GPU, where it runs the engine. row: of the index."""
+    """The result of `trtsmith convert` with this machine's GPU, which runs the engine. row: of the index."""
     folder.mkdir(parents=True)
     proto = onnx.load(graphs / row["name"] / FILE)
     fill_graph(proto)

@@ -1,4 +1,4 @@
-"""Networks that classify images, and encoders of images that others build on."""
+"""Lists networks that classify images, and image encoders on which others build."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _timm(variant: str, *more: str) -> str:
 
 
 def _vit(kind: str, *more: str, model: str = "Model") -> str:
-    """Of transformers, by what its classes are called."""
+    """The program for a vision transformer of transformers, from the name of its classes."""
     return f"transformers.{kind}{model}(transformers.{kind}Config({', '.join(more)}))"
 
 

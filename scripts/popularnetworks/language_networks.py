@@ -1,4 +1,4 @@
-"""Networks that read and write text, and images of text."""
+"""Lists networks that read and write text, and images of text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VIT = "hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate
 
 
 def _encoders(kinds: str) -> dict[str, tuple[str, str, dict[str, str], str]]:
-    """Of transformers. kinds: NAME=CLASS without its ending, and what its configuration has beside the sizes."""
+    """Encoders of transformers. kinds: NAME=CLASS without its ending, and configuration besides the sizes."""
     found = {}
     for line in kinds.strip().splitlines():
         name, _, rest = line.strip().partition(" = ")
@@ -36,7 +36,7 @@ def _encoders(kinds: str) -> dict[str, tuple[str, str, dict[str, str], str]]:
 
 
 def _decoders(kinds: str) -> dict[str, tuple[str, str, dict[str, str], str]]:
-    """The same of language models: CLASS/CONFIGURATION if that is called otherwise; sizes of its own follow a `=`."""
+    """Language models of transformers: CLASS/CONFIGURATION if the names differ; own sizes after a `=`."""
     found = {}
     for line in kinds.strip().splitlines():
         name, _, rest = line.strip().partition(" = ")

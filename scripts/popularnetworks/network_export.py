@@ -1,4 +1,4 @@
-"""Child: runs export programs with drawn weights, in a Python that has the libraries; writes each file and its inputs.
+"""Child: runs export programs with random weights in a Python that has the libraries; writes each file and its inputs.
 
 A request is the two parts of a program, the folder and the axes of the inputs; line_child.py brings it and the answer.
 """
@@ -25,7 +25,7 @@ SAMPLES = "inputs.npz"
 
 
 def export(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What came of a request: package, opset, nodes, dynamic axes and their shapes; `export` is the cause of a failure."""
+    """The result of a request: package, opset, nodes, dynamic axes and their shapes; `export` is the cause of a failure."""
     os.chdir(asked["folder"])
     answer = {**_package(asked["library"]), "torch": metadata.version("torch").partition("+")[0]}
     began = time.monotonic()
@@ -43,7 +43,7 @@ def export(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _package(library: str) -> dict[str, Any]:
-    """Its version, and the licence that it states."""
+    """The library's version, and its stated licence."""
     about: Any = metadata.metadata(library)
     stated = about.get("License-Expression") or " ".join((about.get("License") or "").split())
     kinds = [
@@ -54,7 +54,7 @@ def _package(library: str) -> dict[str, Any]:
 
 
 def _finish(path: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Draws the graph's weights, saves it with samples of its inputs, and says what it is."""
+    """Draws the graph's weights, saves it with sample inputs, and returns its facts."""
     proto = onnx.load(path)
     mark_weights(proto)
     fill_graph(proto)
@@ -93,12 +93,12 @@ def _sample(value: onnx.ValueInfoProto, shape: Sequence[int], what: str) -> np.n
 
 
 def _nodes(proto: onnx.ModelProto) -> int:
-    """Nodes of the graph, and of the functions that it calls."""
+    """The number of nodes in the graph and in the functions that it calls."""
     return len(proto.graph.node) + sum(len(function.node) for function in proto.functions)
 
 
 def _cause(error: BaseException) -> str:
-    """The line of the error at the bottom that says most: PyTorch wraps causes."""
+    """The most telling line of the root error, as PyTorch wraps causes."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Lists all networks, those that are most asked for first."""
+"""Lists all networks, the most requested first."""
 
 from __future__ import annotations
 

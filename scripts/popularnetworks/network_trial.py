@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class PopularSetup:
-    """exports: by a Python that has the libraries. folder: for the exported files. limit_s: for a conversion."""
+    """The set-up of trials. exports: a Python with the libraries. folder: for exported files. limit_s: for a conversion."""
 
     exports: ExportChild
     folder: Path
@@ -37,7 +37,7 @@ class PopularSetup:
 
 
 class ExportChild:
-    """A child that exports networks one after another; each library gets one of its own, as some patch PyTorch."""
+    """A child that exports networks in turn; each library gets its own, as some patch PyTorch."""
 
     def __init__(self, python: str, limit_s: float) -> None:
         self._python, self._limit_s = python, limit_s
@@ -45,7 +45,7 @@ class ExportChild:
         self._child: LineChild | None = None
 
     def ask(self, asked: Row) -> Row:
-        """The child's answer; of one that ended or took too long, how."""
+        """The child's answer; how it ended if it died or took too long."""
         if self._child is None or asked["library"] != self._library:
             self.close()
             command = [self._python, "-m", "popularnetworks.network_export"]
@@ -64,7 +64,7 @@ class ExportChild:
 
 
 def try_architecture(one: Architecture, exporter: str, before: Row, setup: PopularSetup) -> Iterator[Row]:
-    """The row after each step that `before`, what is known, lacks: the export, TensorRT-RTX alone, each precision."""
+    """Yields the row after each step that `before` lacks: the export, TensorRT-RTX alone, each precision."""
     folder = setup.folder / f"{one.name}.{exporter}"
     model, row = folder / FILE, dict(before)
     missing = [precision for precision in setup.precisions if precision not in row.get("precisions", {})]
@@ -87,7 +87,7 @@ def try_architecture(one: Architecture, exporter: str, before: Row, setup: Popul
 
 
 def _export(one: Architecture, exporter: str, folder: Path, setup: PopularSetup) -> Row:
-    """With dynamic axes; where that fails without, and `static` says what failed."""
+    """Exports with dynamic axes; if that fails without them, and `static` names the failure."""
     folder.mkdir(parents=True, exist_ok=True)
     head = {"network": one.name, "about": one.about, "library": one.library, "exporter": exporter}
     inputs = {
@@ -108,7 +108,7 @@ def _export(one: Architecture, exporter: str, folder: Path, setup: PopularSetup)
 
 
 def _convert(one: Architecture, model: Path, row: Row, precision: str, setup: PopularSetup) -> Row:
-    """What `trtsmith convert` says. Its inputs are ours where some are integers, and for calibration."""
+    """The result of `trtsmith convert`, with our inputs for integers and for calibration."""
     samples = str(model.with_name(SAMPLES))
     words = ["--flavour", "tensorrt_rtx", "--target", "sm86"]
     if any(tensor.what for tensor in one.tensors.values()):
@@ -121,7 +121,7 @@ def _convert(one: Architecture, model: Path, row: Row, precision: str, setup: Po
 def convert_file(
     model: Path, shapes: Sequence[str], precision: str, words: Sequence[str], limit_s: float
 ) -> Row:
-    """What `trtsmith convert` says of a file, and how long it took. words: more arguments. The engine is not kept."""
+    """The result of `trtsmith convert` for a file, and its time. words: more arguments. The engine is not kept."""
     report, engine = model.with_name(f"{precision}.json"), model.with_name("model.plan")
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "trtsmith", "convert", str(model), "-o", str(engine), "--quiet"]
@@ -138,7 +138,9 @@ def convert_file(
 
 
 def judged(report: Row) -> Row:
-    """verdict: of the report, or "no engine"; why: it is no agreement; relative: the largest error of an output."""
+    """The judgement. verdict: of the report, or "no engine"; why: the reason if it is no agreement; relative: the largest
+    error of an output.
+    """
     verdict = report.get("verdict") or {}
     errors = [one["relative"] for one in verdict.get("comparisons", ()) if one["relative"] is not None]
     if report.get("problems"):

@@ -1,4 +1,4 @@
-"""Networks that hear, speak and separate sound, and networks of time series."""
+"""Lists networks that recognise, generate and separate sound, and networks for time series."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SERIES = (
 
 
 def _series(kind: str, *more: str) -> str:
-    """Of transformers, by what its classes are called."""
+    """The program for a time series model of transformers, from the name of its classes."""
     return f"transformers.{kind}Model(transformers.{kind}Config({', '.join([_SERIES, *more])}))"
 
 

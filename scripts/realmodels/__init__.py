@@ -1,1 +1,1 @@
-"""Networks that others made, from public packages: which ones, how they are brought here, and what is tried with each."""
+"""Tries networks by other people, from public packages: their list, their download, and the trials of each."""

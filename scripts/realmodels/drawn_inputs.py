@@ -1,4 +1,4 @@
-"""Draws inputs for a network whose integers mean something that its graph does not tell."""
+"""Draws inputs for networks with integers whose meaning the graph does not show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trtsmith.converter.base.options.shapes import parse_shapes
 
 
 def write_inputs(model: RealModel, path: Path, target: Path) -> Path:
-    """An .npz with every input that is not frozen, at the shape that the engine is built for."""
+    """Writes an .npz with every input that is not frozen, at the shape for which the engine is built."""
     proto = onnx.load(path, load_external_data=False)
     inner = {tensor.name for tensor in proto.graph.initializer} | set(model.frozen())
     generator = np.random.default_rng(0)

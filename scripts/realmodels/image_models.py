@@ -1,4 +1,4 @@
-"""Networks of images: detectors, classifiers, layouts of pages, a vision transformer."""
+"""Lists networks for images: detectors, classifiers, page layouts, a vision transformer."""
 
 from __future__ import annotations
 

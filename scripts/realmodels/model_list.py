@@ -1,4 +1,4 @@
-"""All networks that scripts/real_models.py knows."""
+"""Lists all networks of scripts/real_models.py."""
 
 from __future__ import annotations
 

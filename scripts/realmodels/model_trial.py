@@ -1,4 +1,4 @@
-"""Tries one network in its forms: converts it, and asks TensorRT-RTX alone for the same, or runs the engine on a GPU."""
+"""Tries one network in its forms: converts it, and also builds it with TensorRT-RTX alone or runs the engine on a GPU."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENGINE = "model.plan"
 
 @dataclass(frozen=True)
 class TrialSetup:
-    """How networks are tried.
+    """The set-up of trials.
 
     file_of: writes a network's file into a folder, and returns its path. PackageMissingError.
     limit_s: for each conversion, each build and each search.
@@ -45,7 +45,7 @@ class TrialSetup:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What came of one form of one network.
+    """The result of one form of one network.
 
     outcome:  "agrees", or what stood in the way, with the reason of every problem.
     relative: the largest relative error of an output. seconds: of the whole conversion.
@@ -73,7 +73,7 @@ class TrialResult:
 def try_model(
     model: RealModel, setup: TrialSetup, done: Collection[str], told: Callable[[TrialResult], None]
 ) -> None:
-    """Tell the result of every form that is not among those done already."""
+    """Reports the result of every form that is not done yet."""
     forms = [form for form in setup.forms if form not in done]
     if not forms:
         return
@@ -106,7 +106,7 @@ def _try_form(model: RealModel, form: str, original: Path, setup: TrialSetup) ->
 
 
 def _given(model: RealModel, path: Path, folder: Path) -> list[str]:
-    """What both commands are told of the network's inputs."""
+    """The arguments of both commands for the network's inputs."""
     given = [*model.arguments, *(word for shape in model.shapes for word in ("--shapes", shape))]
     if model.ranges:
         given += ["--inputs", str(write_inputs(model, path, folder / "inputs.npz"))]
@@ -114,7 +114,7 @@ def _given(model: RealModel, path: Path, folder: Path) -> list[str]:
 
 
 def _convert(path: Path, folder: Path, given: Sequence[str], setup: TrialSetup) -> dict[str, Any]:
-    """The report of `trtsmith convert`, in a process of its own."""
+    """The report of `trtsmith convert`, run in a child process."""
     where = ["--verify", "engine"] if setup.on_gpu else ["--target", "sm86"]
     report, engine = folder / "report.json", folder / ENGINE
     done = _trtsmith("convert", path, "-o", engine, "--report", report, *where, *given, limit_s=setup.limit_s)
@@ -122,7 +122,7 @@ def _convert(path: Path, folder: Path, given: Sequence[str], setup: TrialSetup) 
 
 
 def _locate(path: Path, folder: Path, given: Sequence[str], limit_s: float) -> str:
-    """What `trtsmith locate` says of the engine in the folder."""
+    """The answer of `trtsmith locate` for the engine in the folder."""
     found, engine = folder / "located.json", folder / ENGINE
     done = _trtsmith(
         "locate", path, engine, "-o", folder / "located", "--json", found, *given, limit_s=limit_s
@@ -137,7 +137,7 @@ def _trtsmith(command: str, *words: str | Path, limit_s: float) -> Ended:
 
 
 def _read(file: Path, done: Ended) -> dict[str, Any]:
-    """A document that a command wrote, or its problem in a report's form."""
+    """A document that a command wrote, or its problem in the form of a report."""
     try:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Asks TensorRT-RTX alone for an engine of a network's file, in a worker."""
+"""Builds an engine of a network's file with TensorRT-RTX alone, in a worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trtsmith.converter.base.options.shapes import parse_shapes
 def native_outcome(
     path: Path, shapes: Sequence[str], frozen: Mapping[str, str], limit_s: float
 ) -> dict[str, Any]:
-    """outcome: "builds", or TensorRT's first error, or how its process ended; bytes: of the engine."""
+    """outcome: "builds", TensorRT's first error, or how its process ended; bytes: of the engine."""
     job = json.dumps([str(path), shapes, frozen])
     ((_, finding),) = run_jobs(__name__, deque([job]), 1, limit_s, path.parent)
     return finding.found or {"outcome": finding.died, "bytes": 0}
@@ -32,7 +32,7 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 
 
 def profile_of(proto: onnx.ModelProto, shapes: Sequence[str], frozen: Mapping[str, str]) -> dict[str, Sizes]:
-    """What `trtsmith convert` is told, as TensorRT's profile takes it. A frozen input, a number, has that value."""
+    """The shapes for `trtsmith convert` as TensorRT's profile. A frozen input, a number, has its value."""
     given = {name: Sizes((r.min, r.opt, r.max)) for name, r in parse_shapes(shapes).items()}
     inner = {tensor.name for tensor in proto.graph.initializer}
     for value in proto.graph.input:

@@ -1,4 +1,4 @@
-"""Networks that read text in images: detection, direction and recognition, most of PaddleOCR and by several exporters."""
+"""Lists networks that read text in images: detection, direction and recognition, mostly PaddleOCR's by several exporters."""
 
 from __future__ import annotations
 

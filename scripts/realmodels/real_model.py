@@ -1,4 +1,4 @@
-"""Says what is known of a network in a public package: where its file is, under which licence, and what may be fed to it."""
+"""Describes a network in a public package: its file, its licence, and valid inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INDEXES = ("pypi", "npm")
 
 @dataclass(frozen=True)
 class PublicPackage:
-    """A package at one version. licence: as the package states it, of the model where that is said apart.
+    """A package at one version. licence: as stated by the package; the model's own if stated separately.
 
     index: of INDEXES.
     """
@@ -53,11 +53,11 @@ class ModelFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RealModel(ModelFile):
-    """The same with its package."""
+    """A model file with its package."""
 
     package: PublicPackage
 
     def frozen(self) -> dict[str, str]:
-        """Inputs that the conversion makes constants, and their values."""
+        """Inputs that become constants, and their values."""
         given = [a for flag, a in zip(self.arguments, self.arguments[1:], strict=False) if flag == "--freeze"]
         return {name: value for name, _, value in (a.partition("=") for a in given)}

@@ -1,4 +1,4 @@
-"""Networks of the sciences: molecules and proteins as graphs, EEG, traffic."""
+"""Lists networks of the sciences: molecules and proteins as graphs, EEG, traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of speech and music: quality, noise, wake words, pitch, notes, embeddings."""
+"""Lists networks for speech and music: quality, noise, wake words, pitch, notes, embeddings."""
 
 from __future__ import annotations
 

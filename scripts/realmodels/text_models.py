@@ -1,4 +1,4 @@
-"""Networks of text: words, vowels, grammar, embeddings, kinds of files; float and int8."""
+"""Lists networks for text: words, vowels, grammar, embeddings, file types; float and int8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks that hear whether somebody speaks; many have nested If on shapes and on the sample rate."""
+"""Lists networks that detect speech; many have nested Ifs on shapes and on the sample rate."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Networks of real size, exported on the spot with random weights: how long they take to convert, and how fast they are."""
+"""Measures networks of real size, exported on the spot with random weights: conversion time and speed."""

@@ -1,4 +1,4 @@
-"""Makes one network in all of its ways, and times them while no other job times: a job of scripts/bench_real_networks.py."""
+"""Makes a network in all its ways, and times them while no other job is timed: a job of scripts/bench_real_networks.py."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Arrays = Mapping[str, np.ndarray]
 def work(
     job: str, folder: Path, ways: list[str], count: int, making_s: float, layers: bool
 ) -> dict[str, Any]:
-    """job: the network. count: jobs that are made side by side; none is timed before all are made or making_s are over.
+    """Runs a job. job: the network. count: jobs made side by side; timing starts once all are made, or after making_s.
 
     layers: whether the slowest layers of engines are in the row.
     """
@@ -106,7 +106,7 @@ def work(
 
 
 class _Network:
-    """told: what became of the exports, by the name of the file."""
+    """A network's exports. told: the outcome of each, by file name."""
 
     def __init__(self, name: str, folder: Path, stream: torch.cuda.Stream) -> None:
         self.told: dict[str, str] = {}
@@ -115,7 +115,7 @@ class _Network:
         self._outputs: dict[str, list[str]] = {}
 
     def write(self) -> None:
-        """The exports and their inputs, and the outputs of PyTorch in float32."""
+        """Writes the exports, their inputs, and PyTorch's outputs in float32."""
         module, inputs = made(self._name)
         with torch.inference_mode():
             found = outputs_of(module.to(DEVICE)(*(x.to(DEVICE) for x in inputs)))
@@ -210,12 +210,12 @@ def _by_number(held: Sequence[torch.Tensor], *_kept: Any) -> dict[str, torch.Ten
 
 
 def _kind_of(way: str) -> str:
-    """The export that an engine is made of."""
+    """The export from which an engine is made."""
     return OWN.get(way, "half" if way.endswith("of half") else "float32")
 
 
 def written(path: Path, way: str) -> Rewritten:
-    """The graph of REWRITTEN, or of one of ISLANDS, of the model in this file."""
+    """The graph of REWRITTEN, or of one of ISLANDS, for the model in this file."""
     kept = {name: why for name, why in policy.SENSITIVE.items() if why != ISLANDS.get(way)}
     with patch.object(judge, "SENSITIVE", kept):
         return in_precision(rewrite(load_model(path), RTX), PrecisionRequest("fp16"))

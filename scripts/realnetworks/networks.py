@@ -1,4 +1,4 @@
-"""Makes networks of real size, with weights drawn at random, of timm, transformers and torchvision, and exports them.
+"""Makes and exports networks of real size from timm, transformers and torchvision, with random weights.
 
     PYTHON scripts/realnetworks/networks.py FOLDER      # a Python with timm, transformers, PyTorch and onnx
 
@@ -27,7 +27,7 @@ def _timm(name: str, batch: int, size: int = 224) -> Made:
 
 
 class _Tensors(torch.nn.Module):
-    """A model of transformers or torchvision, called with one input, that returns tensors alone."""
+    """A model of transformers or torchvision with one input, returning only tensors."""
 
     def __init__(self, model: Any, argument: str, outputs: tuple[str, ...]) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ def _whisper() -> Made:
 
 
 def made(name: str) -> Made:
-    """The module, ready to run, and its inputs: the same in each call.
+    """The module, ready to run, and its inputs; equal in each call.
 
     Biases, and the scales of frozen norms, are drawn, too: equal ones become one initializer, which no trained network has,
     and for which TensorRT-RTX 1.6.1 gives DETR in float16 no execution context.
@@ -157,14 +157,14 @@ def outputs_of(found: Any) -> tuple[torch.Tensor, ...]:
 
 
 def export(module: Any, inputs: tuple[torch.Tensor, ...], path: Path) -> onnx.GraphProto:
-    """Write the module as an ONNX file of one piece. Its graph, without weights, is returned."""
+    """Writes the module as a single ONNX file. Returns its graph without weights."""
     with torch.no_grad():
         torch.onnx.export(module, inputs, str(path), dynamo=True, external_data=False, verbose=False)
     return onnx.load(path, load_external_data=False).graph
 
 
 def save(path: Path, names: Any, tensors: tuple[torch.Tensor, ...]) -> None:
-    """Tensors by the names of these inputs or outputs, as .npz."""
+    """Writes tensors under these input or output names, as .npz."""
     named: Any = zip((value.name for value in names), tensors, strict=True)
     np.savez(path, **{key: tensor.cpu().numpy() for key, tensor in named})
 

@@ -1,1 +1,1 @@
-"""Asks the plugin registries of NVIDIA's own TensorRTs, which need no GPU, about our plugin libraries."""
+"""Tests our plugin libraries in the plugin registries of NVIDIA's own TensorRTs, which need no GPU."""

@@ -1,4 +1,4 @@
-"""Knows which TensorRTs have a registry to be asked, and brings them here: the pins of lean_wheels.txt."""
+"""Lists the TensorRTs with a testable registry, and installs them: the pins of lean_wheels.txt."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ IN_TESTS = ("10.15.1.29", "11.0.0.114", "11.4.0.106")
 
 
 def versions() -> tuple[str, ...]:
-    """Every TensorRT that can be asked, the oldest first; TensorRT-RTX comes last."""
+    """Every testable TensorRT, the oldest first and TensorRT-RTX last."""
     return (*pinned(PINS), RTX)
 
 
 def module_and_folder(version: str) -> tuple[str, str]:
-    """The Python module of a TensorRT, and the folder it is in ("": installed). Raises SetupError if pip fails."""
+    """A TensorRT's Python module and its folder ("": installed). Raises SetupError if pip fails."""
     if version == RTX:
         return "tensorrt_rtx", ""
     lines: Mapping[str, tuple[str, ...]] = pinned(PINS)

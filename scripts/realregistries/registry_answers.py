@@ -1,4 +1,4 @@
-"""Asks one TensorRT in a child process, and sums up what several have answered."""
+"""Queries one TensorRT in a child process, and sums up the answers of several."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ask(
     bindings: Callable[[str], tuple[str, str]] | None = None,
     packages: str | None = None,
 ) -> dict[str, Any]:
-    """What the registry of one TensorRT answers: registry_child's answers, whose faults may be the child's end.
+    """The answers of one TensorRT's registry, from registry_child; their faults may include the child's death.
 
     python: what runs it. bindings: gives the module and the folder of a version. packages: a folder with what that Python
     needs. Raises SetupError if the TensorRT is not here and cannot be fetched.

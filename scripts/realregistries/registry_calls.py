@@ -1,4 +1,4 @@
-"""Calls the methods of a V3 plugin that NVIDIA's bindings leave out, with what NVIDIA's code of the same version makes.
+"""Calls methods of a V3 plugin that NVIDIA's bindings leave out, with objects that the same version of TensorRT makes.
 
 The bindings have no way to ask a plugin of C++ for types, shapes, formats, workspace, fields to serialise or a clone: there
 these are stubs, for plugins written in Python. So they are called through the plugin's virtual table, at the places that it
@@ -64,12 +64,12 @@ class Fields(ctypes.Structure):
 
 
 def address(wrapped: Any) -> int:
-    """Of the C++ object in one of the bindings' objects: pybind11 keeps the pointer behind the head of the Python object."""
+    """The C++ object's address in a binding's object: pybind11 stores the pointer after the Python object's header."""
     return int(ctypes.c_void_p.from_address(id(wrapped) + object.__basicsize__).value or 0)
 
 
 def call(this: int, place: int, result: Any, *arguments: Any) -> Any:
-    """Call the virtual function at a place of an object's table."""
+    """Calls the virtual function at a position of an object's table."""
     table = int(ctypes.c_void_p.from_address(this).value or 0)
     function = int(ctypes.c_void_p.from_address(table + place * ctypes.sizeof(ctypes.c_void_p)).value or 0)
     types = [type(argument) for argument in arguments]
@@ -77,7 +77,7 @@ def call(this: int, place: int, result: Any, *arguments: Any) -> Any:
 
 
 class Expressions:
-    """A builder of NVIDIA's that computes numbers. values: of each expression, by its address."""
+    """An NVIDIA expression builder that computes numbers. values: of each expression, by its address."""
 
     def __init__(self, trt: Any) -> None:
         self.values: dict[int, int] = {}
@@ -99,7 +99,7 @@ class Expressions:
         self.places = tuple(self._methods)
 
     def shape(self, trt: Any, sizes: Sequence[int]) -> bytes:
-        """The bytes of NVIDIA's DimsExprs of constants."""
+        """The bytes of an NVIDIA DimsExprs of constants."""
         dimensions = trt.DimsExprs(len(sizes))
         for axis, size in enumerate(sizes):
             dimensions[axis] = self.builder.constant(size)
@@ -125,7 +125,9 @@ class Expressions:
         return made
 
     def _object(self, entries: list[Any]) -> int:
-        """An object with a table; in front of it the offset and the type that pybind11 looks for, a type unknown to it."""
+        """An object with a virtual table, preceded by the offset and the type that pybind11 reads; it does not know this
+        type.
+        """
         places = [ctypes.cast(entry, ctypes.c_void_p).value for entry in entries]
         table = (ctypes.c_void_p * (2 + len(places)))(0, self._type, *places)
         made = (ctypes.c_void_p * 2)(ctypes.addressof(table) + 2 * ctypes.sizeof(ctypes.c_void_p), 0)
@@ -134,13 +136,13 @@ class Expressions:
 
 
 class Calls:
-    """Asks the V3 plugins that a registry of this TensorRT has made."""
+    """Queries the V3 plugins that a registry of this TensorRT has made."""
 
     def __init__(self, trt: Any) -> None:
         self.trt = trt
 
     def answers(self, plugin: Any, case: dict[str, Any]) -> dict[str, Any]:
-        """By the names of registry_questions' "answers"; calls that fail give their code."""
+        """The answers by the names in registry_questions' "answers"; failed calls give their code."""
         kinds = self.trt.PluginCapabilityType
         build = address(plugin.get_capability_interface(kinds.BUILD))
         runtime = address(plugin.get_capability_interface(kinds.RUNTIME))
@@ -232,7 +234,7 @@ class Calls:
 
 
 def _array(parts: Sequence[bytes]) -> Any:
-    """A pointer to structures that lie behind one another."""
+    """A pointer to consecutive structures."""
     return _pointer(ctypes.create_string_buffer(b"".join(parts) or b"\0"))
 
 

@@ -1,4 +1,4 @@
-"""Runs in a process of its own: asks the registry of one TensorRT about our plugin libraries.
+"""Queries the registry of one TensorRT about our plugin libraries, in its own process.
 
     python registry_child.py MODULE FOLDER QUESTIONS
 
@@ -36,7 +36,7 @@ KINDS = {"CORE": "PLUGIN_V3ONE_CORE", "BUILD": "PLUGIN_V3ONE_BUILD", "RUNTIME": 
 
 
 class Asker:
-    """One TensorRT's registry, and what was found. counts: by interface and operator."""
+    """One TensorRT's registry, and the findings. counts: by interface and operator."""
 
     def __init__(self, trt: Any, questions: dict[str, Any]) -> None:
         self.trt = trt
@@ -57,7 +57,7 @@ class Asker:
         return sorted((creator.name, creator.plugin_namespace) for creator in self.registry.all_creators)
 
     def take_heard(self) -> list[str]:
-        """Warnings and errors of TensorRT since the last call."""
+        """TensorRT's warnings and errors since the last call."""
         heard = list(self.heard)
         self.heard.clear()
         return heard
@@ -75,7 +75,7 @@ class Asker:
             self.fault(f"{what} is {found!r}, expected {expected!r}")
 
     def library(self, interface: str) -> None:
-        """Load a library, ask about every operator in it, and deregister it."""
+        """Loads a library, tests every operator in it, and deregisters it."""
         with self.loaded(interface):
             for name, operator in self.questions[interface]["operators"].items():
                 count = dict.fromkeys(("plugins", "cases", "refusals", "comparisons"), 0)
@@ -86,7 +86,7 @@ class Asker:
 
     @contextmanager
     def loaded(self, interface: str) -> Iterator[None]:
-        """A library in the registry; nothing of it may be left there afterwards."""
+        """Loads a library into the registry; nothing of it may remain after the block."""
         self.do(f"loading {interface}")
         questions = self.questions[interface]
         handle = self.registry.load_library(questions["path"])
@@ -129,11 +129,11 @@ class Asker:
                 self.same(count, "what it said", said, refusal["said"])
 
     def phases(self, of_v3: bool) -> tuple[tuple[Any, ...], ...]:
-        """The further arguments with which plugins are created."""
+        """Further arguments for the creation of plugins."""
         return ((self.trt.TensorRTPhase.BUILD,), (self.trt.TensorRTPhase.RUNTIME,)) if of_v3 else ((),)
 
     def create(self, creator: Any, fields: list[Any], *phase: Any) -> tuple[Any, str]:
-        """(the plugin or None, what was said on stderr meanwhile)."""
+        """(the plugin or None, the text on stderr meanwhile)."""
         arrays = [np.asarray(values, dtype=kind) for _, kind, values in fields]
         made = [
             self.trt.PluginField(name, array, getattr(self.trt.PluginFieldType, kind.upper()))
@@ -144,7 +144,7 @@ class Asker:
         return plugin, said[0]
 
     def case_v3(self, creator: Any, case: dict[str, Any], count: dict[str, int]) -> None:
-        """Created from its fields in both phases, and in the phase RUNTIME from the fields that it serialises."""
+        """Creates the plugin from its fields in both phases, and in the phase RUNTIME from its serialised fields."""
         ways = [(case["fields"], phase) for (phase,) in self.phases(True)]
         ways += [(state, self.trt.TensorRTPhase.RUNTIME) for state in case["states"]]
         for fields, phase in ways:
@@ -168,7 +168,7 @@ class Asker:
                 self.same(count, what, answers[what], expected)
 
     def case_v2(self, creator: Any, case: dict[str, Any], count: dict[str, int]) -> None:
-        """Created, cloned, serialised and deserialised, before its inputs are known and after."""
+        """Creates, clones, serialises and deserialises the plugin, before its inputs are known and after."""
         plugin, said = self.create(creator, case["fields"])
         self.same(count, "what was said at its creation", said, "")
         if plugin is None:
@@ -205,11 +205,11 @@ class Asker:
             self.same(count, "what it said", said_of[0], f"[trtsmith] {case['says']['plugin_type']}{words}")
 
     def quiet(self, count: dict[str, int]) -> None:
-        """Nothing of what was asked is an error to TensorRT."""
+        """Checks that TensorRT reported no error for any query."""
         self.same(count, "what TensorRT's logger heard", self.take_heard(), [])
 
     def one_of_two(self, first: str, second: str) -> str:
-        """Both libraries have creators of the same names: the second is refused as a whole, until the first is gone.
+        """Checks that the second of two libraries with equal creator names is refused as a whole until the first is gone.
 
         Gives what TensorRT's logger hears of it, the first message.
         """
@@ -242,7 +242,7 @@ def make_logger(trt: Any, heard: list[str]) -> Any:
 
 @contextmanager
 def listening() -> Iterator[list[str]]:
-    """What is written to stderr meanwhile: one text, there at the end."""
+    """Collects the text on stderr inside the block, as one string at the end."""
     said: list[str] = []
     start = os.fstat(2).st_size
     yield said

@@ -1,4 +1,4 @@
-"""Lets the converter's own loader load our libraries into a registry and create every plugin, as a build does first."""
+"""Loads our libraries into a registry with the converter's own loader, and creates every plugin, as a build does first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def load_as_a_build_does(
     errors: Callable[[], Sequence[str]],
     announce: Callable[[str], None],
 ) -> tuple[int, list[str]]:
-    """(plugins of the V3 library that were asked for, faults). Leaves that library in the registry.
+    """(requested plugins of the V3 library, faults). Leaves that library in the registry.
 
     flavour: "tensorrt" or "tensorrt_rtx". A wrong field, and a second library beside the first, must be problems.
     """

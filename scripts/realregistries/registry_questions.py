@@ -1,4 +1,4 @@
-"""Makes what a registry is asked out of the operators' definitions, with the right answers.
+"""Makes the questions for a registry from the operators' definitions, with the right answers.
 
 Which creators there are, their fields and what they must refuse is in the definitions. What a plugin says of itself, and how
 it is serialised, the plugin host says, which drives the same library without TensorRT. Everything is plain data: the process
@@ -27,7 +27,7 @@ Entry = tuple[str, str, list[int] | list[float]]
 
 
 def questions(ops: Sequence[OpDef] = OPS, libraries: Mapping[str, Path] | None = None) -> dict[str, Any]:
-    """For each interface ("V3", "V2") its library's path, and the questions about each operator that comes with it.
+    """For each interface ("V3", "V2") its library's path, and the questions about each of its operators.
 
     libraries: by interface; our two if None.
     """
@@ -65,7 +65,7 @@ def _entries(op: OpDef, case: ContractCase) -> list[Entry]:
 
 
 def _answers(creator: Creator, case: ContractCase) -> dict[str, Any]:
-    """What the plugin host hears from the same plugin, by the names that NVIDIA's bindings have for it."""
+    """The plugin host's answers from the same plugin, under the names of NVIDIA's bindings."""
     with creator.create(case.fields) as plugin:
         info = plugin.info
         state = plugin.serialize()
@@ -90,7 +90,7 @@ def _answers(creator: Creator, case: ContractCase) -> dict[str, Any]:
 
 
 def _answers_to_calls(plugin: Plugin, case: ContractCase, fields: list[Entry]) -> dict[str, Any]:
-    """What a V3 plugin answers to registry_calls, given the case's inputs and outputs."""
+    """A V3 plugin's answers to registry_calls, given the case's inputs and outputs."""
     tensors = (*case.inputs, *case.outputs)
     formats = []
     for position, tensor in enumerate(tensors):
@@ -116,7 +116,7 @@ def _answers_to_calls(plugin: Plugin, case: ContractCase, fields: list[Entry]) -
 
 
 def _configured(plugin: Plugin, case: ContractCase) -> bytes:
-    """A V2 plugin's bytes once it knows its inputs."""
+    """The bytes of a V2 plugin that knows its inputs."""
     plugin.configure(case.inputs, case.outputs)
     state = plugin.serialize()
     assert isinstance(state, bytes)
@@ -124,7 +124,7 @@ def _configured(plugin: Plugin, case: ContractCase) -> bytes:
 
 
 def refusals(right: Sequence[Entry]) -> Iterator[tuple[str, list[Entry], str]]:
-    """Collections that a creator must refuse: (what is wrong, the fields, the sentence that the plugin says)."""
+    """Fields that a creator must refuse: (the fault, the fields, the plugin's message)."""
     yield "unknown", [*right, ("no_such_field", "int32", [0])], "unknown field 'no_such_field'"
     if right:
         yield "none", [], f"missing field '{right[0][0]}'"
@@ -144,7 +144,7 @@ def refusals(right: Sequence[Entry]) -> Iterator[tuple[str, list[Entry], str]]:
 
 
 def out_of_range(op: OpDef, right: Sequence[Entry]) -> Iterator[tuple[str, list[Entry], str]]:
-    """The same, of the nearest values that the definition does not allow, in a field's last element."""
+    """The same for the nearest values that the definition forbids, in a field's last element."""
     for i, (name, kind, values) in enumerate(right):
         field = op.field(name)
         least: Any = min(field.allowed) if field.allowed else field.minimum

@@ -1,1 +1,1 @@
-"""Reads NVIDIA's plugin creators out of their sources: facts for the table of TensorRT's stock plugins."""
+"""Reads NVIDIA's plugin creators from their sources, as facts for the table of TensorRT's stock plugins."""

@@ -1,4 +1,4 @@
-"""Finds what the creators in NVIDIA's plugin sources declare: name, version, fields, and the plugin's interface.
+"""Finds the declarations of creators in NVIDIA's plugin sources: name, version, fields, and the plugin's interface.
 
 The sources are read as text, class by class; what does not read as expected raises ValueError, so that no creator is lost in
 silence.
@@ -28,7 +28,7 @@ _WORDS = {"int32": "int32", "float32": "float32", "char": "char", "unknown": "un
 
 @dataclass(frozen=True)
 class StockField:
-    """One field as the creator declares it. type "unknown", length 0: only its name is declared."""
+    """A field as the creator declares it. type "unknown", length 0: only its name is declared."""
 
     name: str
     type: str
@@ -37,7 +37,7 @@ class StockField:
 
 @dataclass(frozen=True)
 class StockCreator:
-    """One creator. interface: of its plugins, one of INTERFACES. required: fields that it says it makes none without."""
+    """A creator. interface: of its plugins, one of INTERFACES. required: fields without which it creates nothing."""
 
     name: str
     version: str
@@ -79,7 +79,7 @@ class PluginSources:
                         self._members.setdefault((kind, name), (path, body))
 
     def creators(self) -> tuple[StockCreator, ...]:
-        """Those that libnvinfer_plugin registers, by name and version. ValueError for one that cannot be read."""
+        """The creators that libnvinfer_plugin registers, by name and version. Raises ValueError for an unreadable one."""
         found = {}
         for kind in self._registered():
             creator = None if kind in self.absent() else self._creator(kind)
@@ -88,19 +88,19 @@ class PluginSources:
         return tuple(found[key] for key in sorted(found))
 
     def absent(self) -> tuple[str, ...]:
-        """Classes that are registered and lie in none of the files: not every release was published whole."""
+        """Registered classes without a source file, as not every release was published completely."""
         known = {*self._bases, *self._instances, *(kind for kind, _ in self._members)}
         return tuple(kind for kind in self._registered() if kind not in known)
 
     def _registered(self) -> Iterator[str]:
-        """The creators' classes."""
+        """The registered creator classes."""
         for path, text in sorted(self._files.items()):
             yield from re.findall(r"\bREGISTER_TENSORRT_PLUGIN\s*\(\s*(?:\w+::)*(\w+)\s*\)\s*;", text)
             if path.endswith("api/inferPlugin.cpp"):
                 yield from re.findall(r"\binitializePlugin<(?:\w+::)*(\w+)>\s*\(\s*logger", text)
 
     def _creator(self, kind: str) -> StockCreator | None:
-        """None for one whose createPlugin makes nothing: it is there for old engines."""
+        """The creator; None for one whose createPlugin creates nothing and which only serves old engines."""
         template, argument = self._instances.get(kind, (kind, ""))
         interface = self._interface(template, argument)
         if not interface:
@@ -127,7 +127,7 @@ class PluginSources:
             yield StockField(name, _WORDS[(field[3] or "UNKNOWN").lower()], int(field[4] or 0))
 
     def _text(self, kind: str, function: str) -> str:
-        """What a function that returns a string returns."""
+        """The string that a function returns."""
         path, body = self._inherited(kind, function)
         found = re.search(rf"\breturn\s+(?:\"([^\"]*)\"|({_NAME})(?:\[(\d+)\])?(?:\.c_str\(\))?)\s*;", body)
         if not found:
@@ -151,11 +151,11 @@ class PluginSources:
         raise ValueError(f"the constant {name} is not found for {path}")
 
     def _member(self, kind: str, function: str) -> tuple[str, str] | None:
-        """(file, body) of a class's own member function, out of the class or in it."""
+        """(file, body) of a class's own member function, defined inside or outside of the class."""
         return self._members.get((kind, function))
 
     def _inherited(self, kind: str, function: str) -> tuple[str, str]:
-        """The same of the class, else of its first base that has it."""
+        """The same for the class, or else its first base that has it."""
         own = self._member(kind, function)
         if own is not None:
             return own
@@ -165,7 +165,7 @@ class PluginSources:
         raise ValueError(f"{kind}::{function} is not found")
 
     def _interface(self, kind: str, argument: str) -> str:
-        """argument: of a template, the plugin's class."""
+        """The interface of a plugin class. argument: of a template, the plugin's class."""
         if "IPluginCreatorV3One" in self._ancestors(kind):
             return "IPluginV3"
         path, body = self._inherited(kind, "createPlugin")
@@ -204,7 +204,7 @@ def _body_after(text: str, start: int) -> str:
 
 
 def _closing(text: str, start: int, pair: str) -> int:
-    """The position behind the bracket that closes the one at `start`."""
+    """The position after the bracket that closes the one at `start`."""
     depth = 0
     for found in re.compile(f"[{re.escape(pair)}]").finditer(text, start):
         depth += 1 if found[0] == pair[0] else -1
@@ -214,5 +214,5 @@ def _closing(text: str, start: int, pair: str) -> int:
 
 
 def _block(text: str, start: int) -> str:
-    """The text from an opening brace to the one that closes it."""
+    """The text from an opening brace to its closing one."""
     return text[start : _closing(text, start, "{}")]

@@ -1,4 +1,4 @@
-"""Writes the table of the plugins that TensorRT itself brings, from a clone of NVIDIA's repository.
+"""Writes the table of TensorRT's own plugins, from a clone of NVIDIA's repository.
 
     git clone --bare https://github.com/NVIDIA/TensorRT
     python scripts/stockplugins/write_table.py TensorRT.git           # writes importers/declared/stock_plugins.json
@@ -75,7 +75,7 @@ def table(repository: Path) -> dict[str, Any]:
 
 
 def newest_tags(tags: Sequence[str]) -> dict[str, str]:
-    """The tag of the last patch of each release: {"10.0": "v10.0.1"}, oldest release first."""
+    """The tag of each release's last patch: {"10.0": "v10.0.1"}, oldest release first."""
     newest: dict[tuple[int, int], tuple[int, str]] = {}
     for tag in tags:
         found = _TAG.fullmatch(tag)
@@ -90,7 +90,7 @@ def tags_order(release: str) -> tuple[int, ...]:
 
 
 def sources(repository: Path, tag: str) -> Mapping[str, str]:
-    """The sources of libnvinfer_plugin at a tag, by path below `plugin`, but for the lean runtime's."""
+    """The sources of libnvinfer_plugin at a tag, by path below `plugin`, without the lean runtime's."""
     packed = subprocess.run(
         ["git", "-C", str(repository), "archive", tag, "plugin"], check=True, capture_output=True
     ).stdout

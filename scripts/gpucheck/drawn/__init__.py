@@ -1,1 +1,1 @@
-"""Random graphs as engines, against onnxruntime."""
+"""Runs random graphs as engines, and compares them with onnxruntime."""

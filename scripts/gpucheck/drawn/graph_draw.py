@@ -1,4 +1,4 @@
-"""Draws small random graphs of standard operators, with inputs and the outputs that onnxruntime gives, node by node.
+"""Draws small random graphs of standard operators, with inputs and onnxruntime's outputs, node by node.
 
 A graph is drawn node after node: an operator that fits some value that is there, with random attributes and second
 operands. What onnxruntime refuses, what grows too large and what is not finite is drawn again. Values that arithmetic has
@@ -40,11 +40,11 @@ _MOVES = frozenset(_MOVE_NAMES.split())
 
 
 class NothingFitsError(Exception):
-    """The operator fits none of the values."""
+    """Raised if no value fits the operator."""
 
 
 class Draw:
-    """A graph in the making. values: of every name, as onnxruntime computed it. inputs: those that a caller gives."""
+    """A random graph under construction. values: by name, as computed by onnxruntime. inputs: the graph's inputs."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -65,11 +65,11 @@ class Draw:
         return options[int(self.random.integers(len(options)))]
 
     def number(self, low: int, high: int) -> int:
-        """low <= number < high"""
+        """A random integer with low <= number < high."""
         return int(self.random.integers(low, high))
 
     def array(self, shape: Sequence[int], dtype: str = "float32") -> np.ndarray:
-        """Away from 0, of both signs; integers up to 9, bytes up to 255."""
+        """Random numbers of both signs, away from 0; integers up to 9, bytes up to 255."""
         if dtype == "bool":
             return np.asarray(self.random.random(shape) < 0.5)
         if dtype == "uint8":
@@ -100,7 +100,7 @@ class Draw:
         return name
 
     def pick(self, fits: Callable[[np.ndarray], bool], *, exact: bool = False, fixed: bool = False) -> str:
-        """A value that fits, the newest most often.
+        """A value that fits, most often the newest.
 
         exact: one that nothing rounded. fixed: those too that no input decides.
         """
@@ -135,7 +135,7 @@ class Draw:
         return self.constant(array) if self.dynamic or self.chance(0.6) else self.input(array)
 
     def node(self, op_type: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> None:
-        """A node, computed. Raises what onnxruntime raises, or NothingFitsError for results that are of no use."""
+        """Adds a node and computes it. Raises onnxruntime's errors, or NothingFitsError for useless results."""
         names = [self._name("v") for _ in range(outputs)]
         node = helper.make_node(op_type, inputs, names, name=f"n{self._count}", **attributes)
         read = {name: self.values[name] for name in inputs if name}
@@ -156,7 +156,7 @@ class Draw:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Takes back what was drawn for a node that does not fit."""
+        """Undoes the draws for a node that does not fit."""
         before = (dict(self.values), dict(self.inputs), set(self._operands), set(self.fixed), self._count)
         made = len(self.initializers)
         try:
@@ -166,7 +166,7 @@ class Draw:
             del self.initializers[made:]
 
     def graph(self) -> tuple[onnx.ModelProto, tuple[str, ...]] | None:
-        """The model and its outputs; None if too little came of the seed. Outputs: what nobody reads, and some others."""
+        """The model and its outputs (all unread values, and some others); None if the seed gives too little."""
         made = [name for node in self.nodes for name in node.output]
         if len(self.nodes) < 2:
             return None
@@ -175,7 +175,7 @@ class Draw:
         return self.model(outputs), outputs
 
     def model(self, outputs: Sequence[str]) -> onnx.ModelProto:
-        """The model of the nodes that these outputs need."""
+        """The model of the nodes behind these outputs."""
         needed, nodes = set(outputs), []
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
@@ -231,7 +231,7 @@ def _run_node(node: onnx.NodeProto, read: Mapping[str, np.ndarray]) -> list[np.n
 
 
 def draw(seed: int, kinds: Sequence[Callable[[Draw], None]]) -> Draw:
-    """A graph of two to six nodes, each of one of the kinds; fewer where the seed comes to nothing."""
+    """A graph of two to six nodes of these kinds; fewer if the seed gives too little."""
     drawn = Draw(seed)
     shape, dtype = drawn.choice(_SHAPES), drawn.choice(_TYPES)
     if drawn.chance(0.9):

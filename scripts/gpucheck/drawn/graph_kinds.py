@@ -1,4 +1,4 @@
-"""Draws for each kind of operator a value that fits, and random attributes, for graph_draw.py."""
+"""Draws a fitting value and random attributes for each kind of operator, for graph_draw.py."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _longest(value: np.ndarray) -> int:
 
 
 def _axis(d: Draw, value: np.ndarray) -> int:
-    """Any, from the front or from the end."""
+    """A random axis, counted from the front or the end."""
     return d.number(-value.ndim, value.ndim)
 
 

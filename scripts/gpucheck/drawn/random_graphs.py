@@ -1,4 +1,4 @@
-"""Runs random graphs as engines: converted as `trtsmith convert` does it, and compared with onnxruntime node by node."""
+"""Converts random graphs as `trtsmith convert` does, runs their engines, and compares them with onnxruntime node by node."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WORKER = __name__
 
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
-    """The step. A row for each graph that is wrong, and one for each verdict; fails for other numbers, crashes and hangs."""
+    """Runs the step. One row for each wrong graph and each verdict; fails for wrong numbers, crashes and hangs."""
     end = time.monotonic() + limit_s
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}  # of each verdict a seed, and what was said
@@ -72,7 +72,9 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 
 
 def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:
-    """verdict: AGREES, "wrong", or why there is nothing to compare. reason: the outputs that are wrong, or a message."""
+    """The judgement of a graph. verdict: AGREES, "wrong", or why nothing can be compared. reason: the wrong outputs, or a
+    message.
+    """
     made = drawn.graph()
     if made is None:
         return {"verdict": NONE, "reason": ""}
