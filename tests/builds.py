@@ -1,4 +1,4 @@
-"""Builds in a worker that lives as long as the tests do, and imports TensorRT once for all of them.
+"""Builds engines in a worker that lives for the whole test run and imports TensorRT once.
 
 For tests of what is built. A build that ends the worker fails its own test; the next one gets another worker.
 """

@@ -1,4 +1,4 @@
-"""The rule for tests that need a GPU: skipped without one and counted in the summary, or failed with --require-gpu.
+"""Skips tests that need a GPU where there is none and counts them in the summary; --require-gpu makes them fail.
 
 The rule for tests that need a program, a browser or a shell: skipped without it, or failed where CI sets
 TRTSMITH_REQUIRE_PROGRAMS. And what many tests need: signals as a terminal leaves them, processes that do not outlive a test.

@@ -1,4 +1,4 @@
-"""The small variants of the models as ONNX files: exported once, for all tests and all workers of pytest-xdist."""
+"""Exports the small variants of the models to ONNX, once for all tests and all workers of pytest-xdist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's half precision as GPUs have it: values are stored in the type, and every operator computes in float32.
+"""PyTorch's half precision as on GPUs: values stored in the type, operators computed in float32.
 
 What a kernel for a CPU sums in which type, and in which order, depends on the CPU.
 """

@@ -1,4 +1,4 @@
-"""Registers the extension of `polygraphy run` as pyproject.toml does, where what is installed was made from an older one.
+"""Registers the extension of `polygraphy run` as in pyproject.toml, where an older version is installed.
 
 A checkout is installed in editable form, and its metadata is written by the installation: `make setup` renews it. Tests
 must not depend on that, nor claim that the installation has what it has not: test_registration.py looks at it as it is.

@@ -1,4 +1,4 @@
-"""Processes that tests start: with this checkout first on their module path, whatever is installed; and which are left."""
+"""Starts processes with this checkout first on their module path, and finds those that are left."""
 
 from __future__ import annotations
 

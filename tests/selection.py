@@ -1,4 +1,4 @@
-"""Chooses tests by how long they take: a pytest plugin.
+"""A pytest plugin that selects tests by their duration.
 
 `make test` gives --quick: of a test with several rows, rows of more than SLOW_S seconds are left to `make test-all` where a
 faster row of the same test runs. `.ci/run` draws a share of these by the commit's hash, so that every one runs within some

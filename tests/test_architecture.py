@@ -1,4 +1,4 @@
-"""The rules of the house about modules: who may import whom, and how folders and files are kept apart.
+"""The rules on modules: who may import whom, and how folders and files are separated.
 
 Every import counts: those inside functions, and those for type checkers only.
 """

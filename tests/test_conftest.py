@@ -1,4 +1,4 @@
-"""The rules of conftest.py for GPUs and programs, tried on suites of their own."""
+"""The rules of conftest.py for GPUs and programs, tested on small suites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What trtsmith writes does not depend on the order of a set, which Python's hash seed decides anew in every process."""
+"""Written files do not depend on the order of sets, which changes with Python's hash seed."""
 
 from __future__ import annotations
 

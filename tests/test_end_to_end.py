@@ -1,4 +1,4 @@
-"""Export, convert with the real TensorRT-RTX, bundle: small versions of the models, and every alias there is."""
+"""Export, conversion with the real TensorRT-RTX, and bundling: small versions of the models, and every alias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operators CMake puts into the plugin libraries: all of the list, but those that a user leaves out."""
+"""CMake builds every listed operator into the plugin libraries, except those that a user leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of one operator is in its definition: no other product code names it.
+"""Only an operator's definition names it: no other product code does.
 
 Named by right are: the definitions, the kernels and bindings, and the two lists. Also models/, whose networks are examples
 of how operators are used; and Markdown and the records under benchmarks/, which say what was seen of which operator.

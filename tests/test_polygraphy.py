@@ -1,4 +1,4 @@
-"""Another program must be able to use what we write: Polygraphy runs the expanded graph and builds the rewritten one."""
+"""Another program can use our output: Polygraphy runs the expanded graph and builds the rewritten one."""
 
 from __future__ import annotations
 

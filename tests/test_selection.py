@@ -1,4 +1,4 @@
-"""Which slow rows `make test` leaves out, and how they are found."""
+"""Which slow rows `make test` leaves out, and how it finds them."""
 
 from __future__ import annotations
 

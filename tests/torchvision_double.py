@@ -1,4 +1,4 @@
-"""torchvision's operators for tests, where torchvision itself is not installed: its schemas, with kernels of our references.
+"""Stands in for torchvision's operators where it is not installed: its schemas, with our references as kernels.
 
 The schemas are those of torchvision 0.24 (torchvision/csrc/ops). Where torchvision is installed, its own operators are used.
 """

@@ -1,4 +1,4 @@
-"""Adding an operator, or a rule, touches the files that CONTRIBUTING.md names, and all else follows."""
+"""Tests that adding an operator or a rule takes only the files that CONTRIBUTING.md names."""
 
 from __future__ import annotations
 

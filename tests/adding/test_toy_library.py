@@ -1,4 +1,4 @@
-"""A library of the toy operator alone, from plugins_cpp and the toy's kernel and binding, keeps the whole contract."""
+"""Tests that a library of only the toy operator, from plugins_cpp and the toy's sources, keeps the whole contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An option of a block is one declaration: commands, the API, a zoo, JSON and both references have it."""
+"""Tests that a block's option is declared once: commands, the API, a zoo, JSON and both references have it."""
 
 from __future__ import annotations
 

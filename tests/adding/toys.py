@@ -1,4 +1,4 @@
-"""Toys, as CONTRIBUTING.md says how an operator and a rule are added, and a copy of the checkout to add them to."""
+"""Adds toy operators and rules, as CONTRIBUTING.md describes, to a copy of the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person at a prompt sees of a conversion, and what an application's log gets."""
+"""What an interactive user sees of a conversion, and what an application's log receives."""
 
 from __future__ import annotations
 

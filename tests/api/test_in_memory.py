@@ -1,4 +1,4 @@
-"""Models as bytes and ModelProtos, inputs and outputs as arrays, engines as bytes: no file but those that are named."""
+"""Models as bytes and ModelProtos, inputs and outputs as arrays, engines as bytes: only named files are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trtsmith.load` of a model: its engine is built once and comes from the cache from then on."""
+"""`trtsmith.load` builds a model's engine once, and takes it from the cache afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options are declared once: what follows from a declaration for Python and for the command line."""
+"""Options are declared once, and Python and the command line follow the declaration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the public functions return, raise and leave unsaid."""
+"""Return values, exceptions and silence of the public functions."""
 
 from __future__ import annotations
 

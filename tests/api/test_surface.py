@@ -1,4 +1,4 @@
-"""The public API is what this file says, to the letter; commands take what functions take; examples of docstrings run."""
+"""The public API is exactly as listed here; commands and functions take the same options; docstring examples run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of operators call fails where a definition, an expansion, a PyTorch form or a library is wrong."""
+"""The functions for testing operators fail for wrong definitions, expansions, PyTorch forms and libraries."""
 
 from __future__ import annotations
 

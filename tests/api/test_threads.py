@@ -1,4 +1,4 @@
-"""Functions of the public API in several threads at once, in a program that has given onnx schemas of its own."""
+"""The public API in several threads at once, in a program with its own onnx schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a zoo gets of the command line: its parsers, and what they refuse."""
+"""The command line's parsers as a zoo uses them, and what they refuse."""
 
 from __future__ import annotations
 

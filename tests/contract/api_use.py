@@ -1,4 +1,4 @@
-"""Finds, in the source of a module, every name of TensorRT's Python API that it uses.
+"""Finds every name of TensorRT's Python API that a module's source uses.
 
 `trt.X.Y` is read as it stands. For methods, the source keeps to a rule that is checked here: an object of
 TensorRT's is held in a variable of the name that VARIABLES gives to its class, or in one of OPAQUE.

@@ -1,4 +1,4 @@
-"""Runs in a process of its own: imports one TensorRT, tells its names, and runs our functions against it.
+"""Runs in its own process: imports one TensorRT, lists its names, and runs our functions against it.
 
     python probe.py tensorrt FOLDER      the bindings unpacked in FOLDER, against stub libraries
     python probe.py tensorrt_rtx         the TensorRT-RTX that is installed

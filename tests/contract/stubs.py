@@ -1,4 +1,4 @@
-"""Empty stand-ins for TensorRT's libraries, so that its bindings can be imported where TensorRT is not."""
+"""Makes empty stand-ins for TensorRT's libraries, so that its bindings can be imported without TensorRT."""
 
 from __future__ import annotations
 

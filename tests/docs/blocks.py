@@ -1,4 +1,4 @@
-"""Reads the commands of a page: its fenced `console` blocks, with what is said to be needed and the output that is shown.
+"""Reads the commands of a page: its fenced `console` blocks, with their stated needs and output.
 
 A command line begins with `$ ` and goes on after a backslash. The lines behind it are its output; a line `...` stands for
 any lines, `...` in a line for any text, and numbers may differ from those of the machine at hand. A command exits with 0,

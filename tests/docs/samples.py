@@ -1,4 +1,4 @@
-"""What the guides' commands work on beside the samples of `trtsmith sample`: a library of yours, and packages to copy."""
+"""Files for the guides' commands besides the samples of `trtsmith sample`: a library of yours, and packages to copy."""
 
 from __future__ import annotations
 

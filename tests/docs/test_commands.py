@@ -1,4 +1,4 @@
-"""Every command that a page shows is run here, with the output that the page shows, or says what it needs."""
+"""Every command on a page runs here with the shown output, or states what it needs."""
 
 from __future__ import annotations
 

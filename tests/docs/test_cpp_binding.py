@@ -1,4 +1,4 @@
-"""The C++ binding's page: its example compiles, and it has every type variable."""
+"""The C++ binding's page: its example compiles, and it lists every type variable."""
 
 import re
 import shutil

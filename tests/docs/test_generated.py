@@ -1,4 +1,4 @@
-"""The documents' generated parts are up to date, and the generators find what is wrong."""
+"""The documents' generated parts are up to date, and the generators detect faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every notebook of the documents runs, cell by cell, and is kept without outputs."""
+"""Every notebook of the documents runs, cell by cell, and is stored without outputs."""
 
 from __future__ import annotations
 

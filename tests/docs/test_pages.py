@@ -1,4 +1,4 @@
-"""What mkdocs does not see: links beside the site, Python that pages show, promises, targets of CI, entries of results."""
+"""Faults that mkdocs misses: links outside of the site, Python on pages, promises, targets of CI, entries of results."""
 
 from __future__ import annotations
 

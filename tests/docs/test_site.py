@@ -1,4 +1,4 @@
-"""The documents as a site, in a browser: on a telephone, with axe-core, what is copied, and what the search finds first."""
+"""The documents' site in a browser: on a phone, with axe-core, copied text, and search results."""
 
 from __future__ import annotations
 

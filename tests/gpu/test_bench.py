@@ -1,4 +1,4 @@
-"""`trtsmith plugin bench` on a real GPU, at sizes that take no time."""
+"""`trtsmith plugin bench` on a real GPU, at small sizes."""
 
 from __future__ import annotations
 

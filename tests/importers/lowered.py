@@ -1,4 +1,4 @@
-"""Examples of foreign nodes, lowered and run."""
+"""Lowers and runs the examples of foreign nodes."""
 
 from __future__ import annotations
 

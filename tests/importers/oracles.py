@@ -1,4 +1,4 @@
-"""Oracles in float64 numpy, straight from the papers' formulas and sharing nothing with the definitions.
+"""Oracles in float64 numpy from the papers' formulas, without code of the definitions.
 
 Bilinear interpolation is written as both papers define it, a sum over all pixels q of
 max(0, 1 - |q_y - p_y|) * max(0, 1 - |q_x - p_x|) * x(q), so that borders need no rule of their own.

@@ -1,4 +1,4 @@
-"""Running operators of every definition, for the tests of this folder."""
+"""Runs operators of every definition, for the tests of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every alias, built as other tools write it, lowered, expanded and run, against an oracle of its own."""
+"""Every alias, built as other tools write it, lowered, expanded and run, against its own oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aliases of the deformable operators that mean more, or less, than they seem to."""
+"""Aliases of the deformable operators with surprising meanings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of every kind: strict checks, both renderings, and what nodes may have for an attribute."""
+"""Fields of every kind: strict checks, both renderings, and valid attributes of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the aliases of grouped deformable sampling refuse, and what they leave out."""
+"""Refusals of the aliases of grouped deformable sampling, and inputs that they leave out."""
 
 from __future__ import annotations
 

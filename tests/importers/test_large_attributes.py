@@ -1,4 +1,4 @@
-"""Attributes of strangers' models: whatever size one names, an expansion ends soon and takes no memory for it."""
+"""Huge attributes in foreign models: the expansion ends soon and takes no memory for them."""
 
 from __future__ import annotations
 

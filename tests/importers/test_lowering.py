@@ -1,4 +1,4 @@
-"""The engine that lowers nodes, on aliases made up here: reading, casts, fragments, names, refusals."""
+"""The engine that lowers nodes, on aliases defined here: reading, casts, fragments, names, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the aliases of neighbourhood attention refuse: in words of the node, not of the volume that the plugin takes."""
+"""Refusals of the aliases of neighbourhood attention, in the node's terms rather than the plugin's."""
 
 from __future__ import annotations
 

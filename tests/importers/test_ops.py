@@ -1,4 +1,4 @@
-"""What every definition must hold: its computations agree, shape rule and checks are true, fields render."""
+"""Requirements on every definition: its computations agree, shape rule and checks are true, fields render."""
 
 from __future__ import annotations
 

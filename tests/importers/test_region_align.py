@@ -1,4 +1,4 @@
-"""RoI align against onnxruntime's own, of ONNX 16, which is one of the implementations that it must agree with."""
+"""RoI align against onnxruntime's own of ONNX 16, one of the implementations with which it must agree."""
 
 from __future__ import annotations
 

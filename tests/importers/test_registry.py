@@ -1,4 +1,4 @@
-"""Operators from outside are known inside of `using`, in all that follows from a definition, and nowhere else."""
+"""Operators from outside are known inside of `using`, in everything that follows from a definition, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rulebook and convolution together compute what a dense convolution does on a grid with zeros in the other cells."""
+"""Rulebook and convolution together equal a dense convolution on a grid with zeros in empty cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models: same weights every time, statistics of a trained network, a batch that is dynamic."""
+"""The models: fixed weights, statistics of a trained network, a dynamic batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The networks around the operators: what their papers define, computed in another way."""
+"""The networks around the operators, against other computations of their papers' definitions."""
 
 from __future__ import annotations
 

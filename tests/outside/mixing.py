@@ -1,4 +1,4 @@
-"""Operators of a company that is not ours: what a user's own module holds."""
+"""Operators of an invented company, as in a user's own module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From nothing to an engine, as a user does it: in a folder of its own, by the commands alone, editing nothing.
+"""From nothing to an engine as a user: in an empty folder, by commands alone, without editing.
 
 The guide shows the same for a reader, and tests/docs runs it; here the files that come of it are looked at, too.
 """

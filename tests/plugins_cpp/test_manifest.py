@@ -1,4 +1,4 @@
-"""Two languages, one truth: what the compiled libraries say of every operator is what its definition says."""
+"""The compiled libraries describe every operator exactly as its Python definition does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of plugins_cpp that need neither a GPU nor a library, each compiled with a test program and run."""
+"""Parts of plugins_cpp without a GPU or a library, each compiled with a test program and run."""
 
 from __future__ import annotations
 

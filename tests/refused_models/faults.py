@@ -1,4 +1,4 @@
-"""Writes the nodes that TensorRT-RTX 1.7.1 refuses, each kind with the cause of its own."""
+"""Writes nodes that TensorRT-RTX 1.7.1 refuses, each kind for its own cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The networks that TensorRT refuses, from which tests cut down the nodes that fail."""
+"""The networks that TensorRT refuses, from which other tests isolate the failing nodes."""
 
 from __future__ import annotations
 

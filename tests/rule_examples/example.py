@@ -1,4 +1,4 @@
-"""Examples of rules: models that a rule takes, to test it with."""
+"""The form of a rule's examples: models that the rule takes."""
 
 from __future__ import annotations
 

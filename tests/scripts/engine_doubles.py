@@ -1,4 +1,4 @@
-"""Engines that onnxruntime runs in the place of TensorRT, for the steps of the GPU check; in workers too.
+"""Engines that onnxruntime runs in place of TensorRT, for the steps of the GPU check, also in workers.
 
 A worker does the jobs of the module ENGINE_STEP with the double of the name ENGINE_DOUBLE, both from its environment.
 """

@@ -1,4 +1,4 @@
-"""Commands that do what no command may, for the tests of the fuzzer: what, the name of the graph says."""
+"""Commands that misbehave as the name of the graph says, for the tests of the fuzzer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graphs whose engines are timed are those that their ways say, and the record becomes a table."""
+"""The timed engines come from the graphs that their ways name, and the record becomes a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of the rewrite: what it measures and how it judges, on graphs of a few nodes. No clock is tested."""
+"""The benchmark of the rewrite: its measurements and judgement, on graphs of a few nodes. No clock is tested."""
 
 from __future__ import annotations
 

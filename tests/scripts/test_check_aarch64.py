@@ -1,4 +1,4 @@
-"""What is read in libraries for aarch64 and said of it, and what the record of the wheel shows."""
+"""The contents of aarch64 libraries and their judgement, and the wheel's record."""
 
 from __future__ import annotations
 

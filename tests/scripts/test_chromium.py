@@ -1,4 +1,4 @@
-"""The browser of our checks sees what a page does wrong: else no page could fail."""
+"""The browser of our checks notices faults of a page: otherwise no page could fail."""
 
 from __future__ import annotations
 

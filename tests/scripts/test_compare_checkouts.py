@@ -1,4 +1,4 @@
-"""scripts/compare_checkouts.py: every kind of difference between two graphs is seen, and what may differ is told apart."""
+"""scripts/compare_checkouts.py sees every kind of difference between two graphs, and tells which are allowed."""
 
 from __future__ import annotations
 

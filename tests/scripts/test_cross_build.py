@@ -1,4 +1,4 @@
-"""The build for aarch64: what is asked for, what is fetched, and which libraries a driver gets."""
+"""The aarch64 build: its settings, its downloads, and the libraries for each driver."""
 
 from __future__ import annotations
 

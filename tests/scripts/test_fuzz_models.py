@@ -1,4 +1,4 @@
-"""scripts/fuzzing/fuzz_models.py: it sees every kind of failure, and 500 changed models bring about none."""
+"""scripts/fuzzing/fuzz_models.py detects every kind of failure, and 500 changed models cause none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles in small chunks: there and back, one chunk at a time, and everything that must be refused."""
+"""Bundles in small chunks: packing and restoring, one chunk at a time, and every refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the GPU checks that decide: errors, limits, time boxes, parsing, the record. None needs a GPU."""
+"""The deciding parts of the GPU checks: errors, limits, time boxes, parsing, the record. None needs a GPU."""
 
 from __future__ import annotations
 

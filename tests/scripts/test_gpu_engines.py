@@ -1,4 +1,4 @@
-"""The engine steps of scripts/gpu_check.py, with onnxruntime in the place of TensorRT: none needs a GPU."""
+"""The engine steps of scripts/gpu_check.py, with onnxruntime in place of TensorRT: none needs a GPU."""
 
 from __future__ import annotations
 

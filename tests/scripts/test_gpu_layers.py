@@ -1,4 +1,4 @@
-"""Layers that TensorRT fuses: all of them run, and an engine that leaves out a bias is found."""
+"""Layers that TensorRT fuses all run, and an engine without its bias is found."""
 
 from __future__ import annotations
 

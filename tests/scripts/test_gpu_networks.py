@@ -1,4 +1,4 @@
-"""Networks of the GPU checks: references that are computed beforehand, what is kept of outputs, and the verdict on them."""
+"""Networks of the GPU checks: precomputed references, the kept parts of outputs, and the verdict on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step of the GPU check that tests plugin libraries: what it counts of the results."""
+"""The GPU check's step for plugin libraries, and how it counts results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that show in what type products are summed: the graphs, the errors, and what contradicts the precision pass."""
+"""Layers that show the type of sums of products: graphs, errors, and contradictions to the precision pass."""
 
 from __future__ import annotations
 

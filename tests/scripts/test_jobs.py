@@ -1,4 +1,4 @@
-"""Jobs in workers that have TensorRT-RTX: what is shared, and what is told of those that end badly."""
+"""Jobs in workers with TensorRT-RTX: shared state, and reports of failed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One network in ten of those that the judge is proved with, and that its record is complete."""
+"""One in ten of the networks that test the judge, and the completeness of its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as code, and that no part of the checkout is above its budget."""
+"""What counts as code, and that no part of the checkout exceeds its budget."""
 
 from __future__ import annotations
 

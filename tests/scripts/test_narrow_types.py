@@ -1,4 +1,4 @@
-"""Networks in 16 bits: those that their type does not hold are never said to agree, and the others are."""
+"""16-bit networks never agree where their type cannot hold their values, and agree elsewhere."""
 
 from __future__ import annotations
 

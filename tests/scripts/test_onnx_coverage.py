@@ -1,4 +1,4 @@
-"""The coverage script on a few of ONNX's tests, and the parts of it that decide."""
+"""The coverage script on a few of ONNX's tests, and its deciding parts."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Planted errors: a sample is found, a wrong answer is noticed, and the broken kernel is broken where it is meant to be."""
+"""Planted errors: a sample is found, a wrong answer is noticed, and the broken kernel is broken as intended."""
 
 from __future__ import annotations
 

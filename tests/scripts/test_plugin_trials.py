@@ -1,4 +1,4 @@
-"""Graphs with a plugin between other layers, which onnxruntime runs with the plugin expanded; and what judges them."""
+"""Graphs with a plugin between other layers, run by onnxruntime with the plugin expanded; and their judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scripts/plugin_vs_native.py: what is timed first, what is said of workers that die, and the tables."""
+"""scripts/plugin_vs_native.py: the order of jobs, the report of dead workers, and the tables."""
 
 from __future__ import annotations
 

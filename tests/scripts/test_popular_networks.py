@@ -1,4 +1,4 @@
-"""Programs, drawn weights, resuming and the page; one network of PyTorch's own is exported and converted."""
+"""Programs, random weights, resuming and the page; one of PyTorch's own networks is exported and converted."""
 
 import ast
 import importlib.util

@@ -1,4 +1,4 @@
-"""Popular networks on a GPU: graphs travel without weights, and come back whole; what convert says is recorded."""
+"""Popular networks on a GPU: graphs travel without weights and are restored; convert's result is recorded."""
 
 import json
 from pathlib import Path

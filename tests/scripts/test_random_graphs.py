@@ -1,4 +1,4 @@
-"""Random graphs of scripts/gpucheck: what is drawn, and how an engine's outputs are judged; onnxruntime is the engine."""
+"""Random graphs of scripts/gpucheck: their drawing, and the judgement of outputs; onnxruntime is the engine."""
 
 from collections import Counter
 from collections.abc import Callable

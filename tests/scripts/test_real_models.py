@@ -1,4 +1,4 @@
-"""The script on packages made here: nothing is downloaded."""
+"""The script on packages made here, without downloads."""
 
 import hashlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""The measurement of types: which cases it asks with, and that the table holds what the pass relies on."""
+"""The measurement of types: its cases, and that the table has everything on which the pass relies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models without Squeeze and its kin mean the same: onnxruntime runs them before and after."""
+"""Models without Squeeze and similar nodes give the same results in onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the set-up that decide: finders on made-up trees, refusals, stamps, explanations."""
+"""The deciding parts of the set-up: finders on fake trees, refusals, stamps, explanations."""
 
 from __future__ import annotations
 

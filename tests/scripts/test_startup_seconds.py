@@ -1,4 +1,4 @@
-"""The script that measures commands beside a bare interpreter, and its committed record."""
+"""The script that measures commands against a bare interpreter, and its committed record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read out of NVIDIA's plugin sources."""
+"""The facts read from NVIDIA's plugin sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wheels that tests unpack: fetched once, held to their hashes, and a message where that fails."""
+"""Wheels that tests unpack: fetched once, checked by hash, with a message on failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model cannot speak for us: a newline in a name makes no line of its own, and control characters are written out."""
+"""A model cannot forge our output: newlines in names start no line, and control characters are escaped."""
 
 from __future__ import annotations
 

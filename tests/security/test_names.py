@@ -1,4 +1,4 @@
-"""Names and types in models, manifests and arrays' files: no command, no line of ours, no memory, no other's values."""
+"""Names and types in models, manifests and array files run no command, forge no output, and take no memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No command uses the network, reports its use, or writes anywhere but where it was told."""
+"""No command uses the network, reports its use, or writes outside of its named files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs commands whose Python processes, children too, write down what they open, connect to and import.
+"""Runs commands whose Python processes, and children, record what they open, connect to and import.
 
 The hook is a sitecustomize.py on the module path, which sees Python's own calls (PEP 578); strace sees those of C++, too.
 """

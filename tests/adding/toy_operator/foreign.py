@@ -1,4 +1,4 @@
-"""Peaks of a signal, as nobody writes them. The oracle asks a maximum over three samples."""
+"""Invented foreign nodes for the toy operator. The oracle takes a maximum over three samples."""
 
 from __future__ import annotations
 

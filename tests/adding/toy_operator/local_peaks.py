@@ -1,4 +1,4 @@
-"""A toy: where a signal has its peaks. The number of its results depends on values; it is nobody's in ONNX."""
+"""A toy operator that finds the peaks of a signal. The number of results is data-dependent; ONNX has no such operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A toy: Abs as the larger one of a number and its negative."""
+"""A toy rule: Abs as the larger of a number and its negative."""
 
 from __future__ import annotations
 

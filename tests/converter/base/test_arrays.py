@@ -1,4 +1,4 @@
-"""Arrays in files: whole or not at all, and types that numpy's files have no name for."""
+"""Array files are written completely or not at all, also for types that numpy's files cannot name."""
 
 from __future__ import annotations
 

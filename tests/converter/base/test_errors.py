@@ -1,4 +1,4 @@
-"""Problems with a file of ours, told as problems with the user's."""
+"""Problems of our own temporary file are reported as problems of the user's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports are whole or not there, and replace nothing that the user needs."""
+"""Reports are written completely or not at all, and replace nothing that the user needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines about steps that take long."""
+"""Progress lines for long steps."""
 
 from __future__ import annotations
 

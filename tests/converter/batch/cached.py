@@ -1,4 +1,4 @@
-"""Results of tasks as an executor leaves them: a folder with files, and a record that names them."""
+"""Makes results of tasks as an executor leaves them: a folder with files, and a record that names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives batches of tasks whose worker does what their words say; also as a program of its own, which tests can end."""
+"""Drives batches of tasks whose worker obeys their words; also runs as a separate program that tests can kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts a Ray of several nodes on this machine, as tests and measurements of a cluster need one."""
+"""Starts a Ray of several nodes on this machine, for tests and measurements of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes and ages as people write them."""
+"""Sizes and ages in human notation."""
 
 from __future__ import annotations
 

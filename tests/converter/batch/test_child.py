@@ -1,4 +1,4 @@
-"""One task at a time: whatever happens to its process is a record, and nothing is left of it."""
+"""Tasks run one at a time: any fate of the process becomes a record, and no process remains."""
 
 from __future__ import annotations
 

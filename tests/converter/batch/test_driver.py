@@ -1,4 +1,4 @@
-"""A batch as a whole: what is kept, cached and run, and what is left where it is ended in the middle."""
+"""A whole batch: what is kept, cached and run, and what remains after an interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks on a Ray of two nodes: the same records as on the local pool, whatever happens to workers, files and machines."""
+"""Tasks on a Ray of two nodes give the same records as the local pool, despite failing workers, files and machines."""
 
 from __future__ import annotations
 

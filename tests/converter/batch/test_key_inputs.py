@@ -1,4 +1,4 @@
-"""Every input of a conversion is changed in turn: the key changes, and nothing else changes it.
+"""The cache key changes with every input of a conversion, and with nothing else.
 
 Zoos are read and machines are looked at as a batch does it; test_keys.py has the parts by themselves.
 """

@@ -1,4 +1,4 @@
-"""Keys: whatever a result depends on changes them, and nothing else does."""
+"""Cache keys change with everything that a result depends on, and with nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests of sources: of trtsmith's own, and of operator packages that nobody imports for it."""
+"""Digests of sources: trtsmith's own, and those of operator packages, without importing them."""
 
 from __future__ import annotations
 

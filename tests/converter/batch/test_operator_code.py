@@ -1,4 +1,4 @@
-"""An engine of old operator code is never taken from the cache, whatever the code is made of and wherever it is."""
+"""An engine of outdated operator code is never taken from the cache, wherever the code is."""
 
 from __future__ import annotations
 

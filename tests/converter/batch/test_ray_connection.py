@@ -1,4 +1,4 @@
-"""A cluster that is not there is said within seconds; a Ray that was started is gone in the end, even with its driver."""
+"""A missing cluster is reported within seconds; a Ray that was started ends with its driver, even after a kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache: what was added is found and placed, damage is found out and done again, and pruning takes the rest away."""
+"""The cache finds what was added, detects and replaces damaged entries, and prunes the rest."""
 
 from __future__ import annotations
 

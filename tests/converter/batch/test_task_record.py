@@ -1,4 +1,4 @@
-"""Records: what is written is what is read, and nothing else passes for one."""
+"""Task records survive a round trip, and nothing else is accepted as one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that stand for the one that converts, where TensorRT is not the point: they do what a task's words say."""
+"""Stand-ins for the converting worker in tests without TensorRT: they do what a task's words say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU, a session and a runner that are made up: one timeline, which only they move."""
+"""A fake GPU, session and runner on one timeline, which only they advance."""
 
 from __future__ import annotations
 

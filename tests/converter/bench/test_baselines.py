@@ -1,4 +1,4 @@
-"""What an engine is timed against, on the CPU: onnxruntime, and PyTorch code of the user's."""
+"""The baselines of an engine on the CPU: onnxruntime, and the user's PyTorch code."""
 
 from __future__ import annotations
 

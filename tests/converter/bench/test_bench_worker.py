@@ -1,4 +1,4 @@
-"""The child's side of a benchmark on a made-up GPU whose delays are known."""
+"""The child's side of a benchmark on a fake GPU with known delays."""
 
 from __future__ import annotations
 

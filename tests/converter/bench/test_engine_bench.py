@@ -1,4 +1,4 @@
-"""The stage from options to record: real models, real builds, made-up times."""
+"""The stage from options to record: real models, real builds, fake times."""
 
 from __future__ import annotations
 

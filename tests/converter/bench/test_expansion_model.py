@@ -1,4 +1,4 @@
-"""The model that stands for "native": it computes the operator, and what is constant in an engine is constant."""
+"""The "native" model computes the operator, with constants where an engine has constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether outputs agree: what TF32 changes is allowed, a wrong number is not, random outputs are left out."""
+"""Agreement of outputs: TF32's effect is allowed, wrong numbers are not, random outputs are left out."""
 
 from __future__ import annotations
 

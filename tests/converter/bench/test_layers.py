@@ -1,4 +1,4 @@
-"""From made-up reports of TensorRT's profiler and inspector to shares by layer, type and plugin."""
+"""From fake reports of TensorRT's profiler and inspector to shares by layer, type and plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugin nodes timed alone: their inputs are those in the running model; what is missing is said."""
+"""Plugin nodes timed alone have the inputs of the running model; missing ones are reported."""
 
 from __future__ import annotations
 

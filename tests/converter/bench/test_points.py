@@ -1,4 +1,4 @@
-"""At which shapes an engine is timed, and what is said of those at which it cannot be."""
+"""The shapes at which an engine is timed, and the reasons where it cannot be."""
 
 from __future__ import annotations
 

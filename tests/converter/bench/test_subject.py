@@ -1,4 +1,4 @@
-"""What is timed: which model is built in which way, and at which inputs."""
+"""The subject of a benchmark: which model is built how, and with which inputs."""
 
 from __future__ import annotations
 

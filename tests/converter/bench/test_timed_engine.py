@@ -1,4 +1,4 @@
-"""The parent's side: what goes to the child, what comes back, and what is said when it dies."""
+"""The parent's side: the request to the child, its answer, and the message when it dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timed loop on streams that are made up, with a clock that only they move; statistics against known numbers."""
+"""The timed loop on fake streams, with a clock that only they advance; statistics against known numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands in this process, and a folder to run them in."""
+"""Provides commands in this process, and a folder for them."""
 
 from __future__ import annotations
 

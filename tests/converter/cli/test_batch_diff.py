@@ -1,4 +1,4 @@
-"""`trtsmith batch diff`: what it prints, its files, its exit codes."""
+"""`trtsmith batch diff`: its output, its files, its exit codes."""
 
 from __future__ import annotations
 

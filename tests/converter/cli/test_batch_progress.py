@@ -1,4 +1,4 @@
-"""What a batch shows while it runs: lines, and on a terminal those of the tasks that run."""
+"""The progress of a batch: lines, and on a terminal live lines for running tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command does not need is not imported: nearly all the time of checking a small model is that of imports."""
+"""Commands import only what they need, as imports take nearly all the time of checking a small model."""
 
 from __future__ import annotations
 

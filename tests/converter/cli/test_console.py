@@ -1,4 +1,4 @@
-"""What reaches the terminal."""
+"""The console's output on stdout and stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where outputs go that -o does not name, and what they never replace."""
+"""Default output files without -o, and the files that they never replace."""
 
 from __future__ import annotations
 

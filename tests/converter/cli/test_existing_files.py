@@ -1,4 +1,4 @@
-"""What a command does to files that are there already."""
+"""Commands and files that exist already."""
 
 from __future__ import annotations
 

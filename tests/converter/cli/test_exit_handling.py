@@ -1,4 +1,4 @@
-"""Signals, closed standard streams and files that fail: seen from outside, in processes of their own."""
+"""Signals, closed standard streams and failing files, tested from outside in child processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems of one kind are told once, and nothing else is."""
+"""Problems of one kind are printed once, and only those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is missing on a machine is said, with how to get it; the SDK that the wheel ships is whole."""
+"""Missing tools are reported with how to get them; the SDK in the wheel is complete."""
 
 from __future__ import annotations
 

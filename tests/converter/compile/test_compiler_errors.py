@@ -1,4 +1,4 @@
-"""Errors are read out of what nvcc, g++, the linker and CMake print, with their places."""
+"""Errors of nvcc, g++, the linker and CMake are recognised with their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A library is held to the definitions: every difference is told with both sides."""
+"""A library is compared with the definitions, and each difference names both sides."""
 
 from __future__ import annotations
 

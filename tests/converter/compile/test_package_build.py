@@ -1,4 +1,4 @@
-"""A scaffolded package is compiled with the SDK as the wheel installs it, and what can go wrong then is told.
+"""A scaffolded package compiles with the SDK of the wheel, and failures are explained.
 
 One package is compiled for one GPU, once; the tests change a part of it at a time.
 """

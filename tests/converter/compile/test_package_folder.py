@@ -1,4 +1,4 @@
-"""What makes a folder a package that can be compiled, and what is said of others."""
+"""Which folders are packages that can be compiled, and the messages for others."""
 
 from __future__ import annotations
 

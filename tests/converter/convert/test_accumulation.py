@@ -1,4 +1,4 @@
-"""Which nodes sum in float32 for a TensorRT that sums products of float16 in float16, by --accumulate."""
+"""--accumulate: which nodes sum in float32 for a TensorRT that sums float16 products in float16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model whose branches TensorRT cannot have both: the refusal offers to freeze the input that chooses."""
+"""A model whose branches TensorRT cannot both build: the refusal offers to freeze the input that selects one."""
 
 from __future__ import annotations
 

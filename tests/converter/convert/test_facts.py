@@ -1,4 +1,4 @@
-"""What is said of an engine that was built: its facts, and the warnings that follow from them."""
+"""The facts of a built engine, and the warnings that follow from them."""
 
 from __future__ import annotations
 

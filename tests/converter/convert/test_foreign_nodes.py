@@ -1,4 +1,4 @@
-"""Nodes of plugins that are not ours: a user's library, and the plugins that TensorRT brings, in the place of ours too."""
+"""Nodes of foreign plugins: of a user's library, and TensorRT's own, also in place of ours."""
 
 from __future__ import annotations
 

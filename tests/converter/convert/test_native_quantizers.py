@@ -1,4 +1,4 @@
-"""Operators of TensorRT's own: what its parser imports is not refused, and onnxruntime runs the same in its place."""
+"""TensorRT's own operators are accepted if its parser imports them, and onnxruntime runs equivalents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How nodes reach TensorRT, and everything that stands in the way, at once."""
+"""The routes of nodes to TensorRT, and all obstacles at once."""
 
 from __future__ import annotations
 

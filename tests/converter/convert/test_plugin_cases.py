@@ -1,4 +1,4 @@
-"""Cases of a plugin library that come from a model's nodes."""
+"""Cases for a plugin library from a model's nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every report is what its published schema says, no entry of it is missing there, and the document has all of them."""
+"""Every report matches its published schema, which lists all entries, and so does the document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What --report writes is read back as it was."""
+"""Reports of --report survive a round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library of the plugin that ends its process."""
+"""Provides the library of a plugin that ends its process."""
 
 from __future__ import annotations
 

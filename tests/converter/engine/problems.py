@@ -1,4 +1,4 @@
-"""What a user reads of an engine that is refused."""
+"""Reads the problems of a refused engine."""
 
 from __future__ import annotations
 

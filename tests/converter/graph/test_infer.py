@@ -1,4 +1,4 @@
-"""Shapes and types through custom nodes; new nodes are inferred in groups."""
+"""Shapes and types through custom nodes, and inference of new nodes in groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference of what a tool changed, against inference of all of it."""
+"""Inference of changed parts gives the same as inference of the whole."""
 
 from __future__ import annotations
 

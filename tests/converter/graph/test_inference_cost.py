@@ -1,4 +1,4 @@
-"""What onnx's inference would keep of a model is bounded before it sees one, by counting: no test here allocates it."""
+"""The memory of onnx's inference is bounded by counting beforehand: no test here allocates it."""
 
 from __future__ import annotations
 

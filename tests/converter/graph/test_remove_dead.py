@@ -1,4 +1,4 @@
-"""What nothing reads any more goes, nodes with subgraphs and what these alone read among it."""
+"""Values without readers are removed, including nodes with subgraphs and values that only these read."""
 
 from __future__ import annotations
 

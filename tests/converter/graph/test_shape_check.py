@@ -1,4 +1,4 @@
-"""Nodes are asked about their shapes one by one where a model says of a value what is not so."""
+"""Nodes are inferred one by one where a model declares wrong shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model with a branch, sizes computed from shapes, weights, and a node with a subgraph; and inputs for it."""
+"""A model with a branch, sizes computed from shapes, weights and a subgraph; and inputs for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors that imitate what TensorRT was seen to do: one buffer for equal constants, updated in place by several nodes."""
+"""Executors that imitate an observed fault of TensorRT: several nodes update one buffer of equal constants in place."""
 
 from __future__ import annotations
 

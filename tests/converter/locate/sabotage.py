@@ -1,4 +1,4 @@
-"""Executors for tests: onnxruntime on a graph that was changed behind the search's back."""
+"""Executors for tests: onnxruntime on a graph that was changed unknown to the search."""
 
 from __future__ import annotations
 

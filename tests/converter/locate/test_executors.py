@@ -1,4 +1,4 @@
-"""What runs a graph: kernels and onnxruntime in turn, engines with values between nodes as outputs, types across an edge."""
+"""Executors of a graph: kernels and onnxruntime in turn, engines with inner values as outputs, types across an edge."""
 
 from __future__ import annotations
 

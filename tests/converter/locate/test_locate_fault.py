@@ -1,4 +1,4 @@
-"""The node that is wrong, and no other; a fault of the rewrite; errors that only fusion or growth explains."""
+"""The search names exactly the wrong node, a fault of the rewrite, or errors that only fusion or growth explains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is right alone and wrong in company is told so, with the tensors that may be to blame and a model that shows it."""
+"""Nodes that are right alone and wrong together are reported, with the suspect tensors and a model that shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One node is judged by its own inputs, as an output is; regions between known values, batches, models cut out."""
+"""A node is judged on its own inputs, like an output; regions between known values, batches, cut-out models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From files that a user names to a search: inputs, engine, libraries, and what the graph is run on."""
+"""Preparing a search from the user's files: inputs, engine, libraries, and the graph's executor."""
 
 from __future__ import annotations
 

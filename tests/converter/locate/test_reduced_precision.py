@@ -1,4 +1,4 @@
-"""Graphs in fp16 and bf16 are searched as their engines compute them, and what the engine's manifest says is done again."""
+"""Graphs in fp16 and bf16 are searched as their engines compute them, with the decisions in the engine's manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where no node is wrong and the outputs disagree: the precision is named, the nodes that bear it not, and what to do."""
+"""Outputs disagree without a wrong node: the search names the precision, the sensitive nodes, and the next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The saved folder: whole or not at all, never in place of something else, and with types that .npz files lack."""
+"""The saved folder is written completely or not at all, replaces nothing else, and keeps types that .npz files lack."""
 
 from __future__ import annotations
 

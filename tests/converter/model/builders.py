@@ -1,4 +1,4 @@
-"""Small models for the tests of the model-file layer."""
+"""Small models for the tests of model files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work beside what the main thread waits for: its result, its errors, and that it ends where nobody wants it."""
+"""Work in a thread beside the main one: its result, its errors, and its end when it is no longer wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints tell models apart by what is in their files."""
+"""Fingerprints distinguish models by the content of their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files in and out: nothing lost, nothing read, nothing bad let in."""
+"""Reading and writing model files: nothing is lost, no weights are read, nothing invalid is accepted."""
 
 from __future__ import annotations
 

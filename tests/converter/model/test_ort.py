@@ -1,4 +1,4 @@
-"""onnxruntime on models whose weights stay in their files, and what it computes on the CPU."""
+"""onnxruntime on models with mapped weights, and the operators it computes on the CPU."""
 
 from __future__ import annotations
 

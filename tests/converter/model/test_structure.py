@@ -1,4 +1,4 @@
-"""Graphs that are none."""
+"""Invalid graph structures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of 8-bit numbers in onnxruntime, over the full ranges of their types, against numpy: exact on every CPU."""
+"""8-bit products in onnxruntime, over the full ranges of their types, against numpy: exact on every CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of modules with operators share."""
+"""Shared by the tests of modules with operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules with operators that raise, end the program, hang, print, are not there, or hold something else."""
+"""Modules with operators that raise, exit, hang, print, are missing, or contain something else."""
 
 from __future__ import annotations
 

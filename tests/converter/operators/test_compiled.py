@@ -1,4 +1,4 @@
-"""Which library an outside operator's plugin is in, and that what was compiled is what is defined."""
+"""The library of an outside operator's plugin, and that it was compiled from the current definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions from outside that are not what the rest of trtsmith takes for granted, and functions of theirs that raise."""
+"""Definitions from outside that break trtsmith's assumptions, and functions of theirs that raise."""
 
 from __future__ import annotations
 

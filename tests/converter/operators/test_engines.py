@@ -1,4 +1,4 @@
-"""Engines with plugins of ours and from outside: built by TensorRT-RTX, bundled, found again, looked into."""
+"""Engines with our and outside plugins: built by TensorRT-RTX, bundled, found again, inspected."""
 
 from __future__ import annotations
 

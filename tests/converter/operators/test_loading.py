@@ -1,4 +1,4 @@
-"""Where operators from outside come from: files, folders, modules, the environment, installed packages."""
+"""Sources of operators from outside: files, folders, modules, the environment, installed packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data with something in every section of a page of a conversion."""
+"""Data with something in every section of a conversion's page."""
 
 from __future__ import annotations
 

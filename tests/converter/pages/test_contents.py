@@ -1,4 +1,4 @@
-"""What a page is told by each of the stages: the network and its routes, by the manifest where there is no more."""
+"""Each stage's facts on a page: the network and its routes, from the manifest if that is all there is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of a page says what the stages found."""
+"""The data of a page matches the stages' findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of page on a telephone, without a mouse and without eyes: widths, keys, and what axe-core finds."""
+"""Every kind of page on a phone, by keyboard and by screen reader: widths, keys, and axe-core's findings."""
 
 from __future__ import annotations
 

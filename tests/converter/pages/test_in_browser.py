@@ -1,4 +1,4 @@
-"""Pages in headless Chromium: what models say is shown and never run, nothing is asked of any network, and it all works."""
+"""Pages in headless Chromium: models' texts are shown but never run, nothing is requested, and everything works."""
 
 from __future__ import annotations
 

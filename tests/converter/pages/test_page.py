@@ -1,4 +1,4 @@
-"""The frame of a page holds its data where nothing in it can end the element, and refuses all that is not its own."""
+"""A page's frame embeds its data safely, and refuses everything that is not its own."""
 
 from __future__ import annotations
 

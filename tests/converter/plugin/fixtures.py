@@ -1,4 +1,4 @@
-"""Builds the plugin libraries of tests/plugins_cpp/fixtures, and the plugin host where it has not been built."""
+"""Builds the plugin libraries of tests/plugins_cpp/fixtures, and the plugin host if it is missing."""
 
 from __future__ import annotations
 

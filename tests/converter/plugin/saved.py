@@ -1,4 +1,4 @@
-"""A plugin node as `trtsmith locate` saves it: the inverse of two matrices."""
+"""A plugin node as saved by `trtsmith locate`: the inverse of two matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every fault of the fixture libraries is found by the check that is about it, and sound plugins pass all of them."""
+"""Each fault of the fixture libraries is found by its own check, and sound plugins pass all checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preparing a plugin for memory of the caller's own. Enqueuing needs a GPU; everything before it does not."""
+"""Preparing a plugin for the caller's own memory; only enqueuing needs a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `trtsmith plugin bench` compares with, computed on the CPU: the same function everywhere, and honest refusals."""
+"""The baselines of `trtsmith plugin bench`, computed on the CPU: the same function in all, or a refusal."""
 
 from __future__ import annotations
 

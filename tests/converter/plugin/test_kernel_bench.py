@@ -1,4 +1,4 @@
-"""`trtsmith plugin bench`: the arithmetic, the loop and the report, with a machine that is made up."""
+"""`trtsmith plugin bench`: the arithmetic, the loop and the report, on a fake machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A saved plugin node: what of the folder becomes the kernel's case, what is refused, and whom the answer blames."""
+"""A saved plugin node: the kernel's case from its folder, refusals, and the verdict."""
 
 from __future__ import annotations
 

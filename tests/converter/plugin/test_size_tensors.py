@@ -1,4 +1,4 @@
-"""Outputs whose sizes depend on values: cut to what a run wrote, and refused where int32 may not hold them."""
+"""Outputs with data-dependent sizes are cut to what a run wrote, and refused where int32 may overflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polygraphy's own command in this process, with our extension registered as pyproject.toml does."""
+"""Provides Polygraphy's own command in this process, with our extension registered as in pyproject.toml."""
 
 from __future__ import annotations
 

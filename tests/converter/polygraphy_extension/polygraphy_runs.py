@@ -1,4 +1,4 @@
-"""What runs of Polygraphy have to look like, passed or failed; and models for them."""
+"""Checks the output of Polygraphy's runs, passed or failed; and makes models for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--trtsmith: engines that are really built, and run by onnxruntime on their graph in place of a GPU; plugins of --trt."""
+"""--trtsmith: engines are really built, and run by onnxruntime on their graph in place of a GPU; plugins of --trt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Polygraphy finds of us, and what finding it costs."""
+"""What Polygraphy finds of the extension, and the cost of finding it."""
 
 from __future__ import annotations
 

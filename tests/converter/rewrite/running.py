@@ -1,4 +1,4 @@
-"""Models of ONNX text: loaded, planned, held to the original's numbers, and built by TensorRT-RTX."""
+"""Loads, plans and builds models of ONNX text, and compares them with the original's numbers."""
 
 from __future__ import annotations
 

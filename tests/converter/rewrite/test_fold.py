@@ -1,4 +1,4 @@
-"""Constant folding: what is computed, what is left alone, and that numbers stay the same."""
+"""Constant folding: what is computed, what stays, and that numbers are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that read several floating-point types, as ModelOpt's exports in float16 have them, or int32 for int64."""
+"""Nodes with several floating-point types, as in ModelOpt's float16 exports, or with int32 for int64."""
 
 from __future__ import annotations
 

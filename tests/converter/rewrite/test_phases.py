@@ -1,4 +1,4 @@
-"""What comes out of the last phase is no rule's business any more, in every precision."""
+"""No rule takes the result of the last phase, in every precision."""
 
 from pathlib import Path
 

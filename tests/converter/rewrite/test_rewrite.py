@@ -1,4 +1,4 @@
-"""The two graphs that come from one source."""
+"""TensorRT's graph and the reference graph come from one source."""
 
 from __future__ import annotations
 

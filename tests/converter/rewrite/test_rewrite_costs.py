@@ -1,4 +1,4 @@
-"""What rewriting and planning costs, in counts: inferences of the whole model, and weights that protos carry along."""
+"""The cost of rewriting and planning in counts: inferences of the whole model, and weights copied into protos."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identities behind outputs that share their elements with other values."""
+"""Identities behind outputs that share memory with other values."""
 
 from pathlib import Path
 

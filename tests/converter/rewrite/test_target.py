@@ -1,4 +1,4 @@
-"""Targets and faults: which TensorRT a graph is written around, and that everything known is listed."""
+"""Targets and faults: which faults a target has, and that every known one is listed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An example model of every operator's first case: the node is taken, and means the fields of the case."""
+"""An example model of every operator's first case: the node is taken, with the case's fields."""
 
 from __future__ import annotations
 

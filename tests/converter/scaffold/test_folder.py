@@ -1,4 +1,4 @@
-"""A folder is written whole or not at all, and nothing is replaced."""
+"""A folder is written completely or not at all, and replaces nothing."""
 
 from __future__ import annotations
 

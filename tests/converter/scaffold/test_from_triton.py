@@ -1,4 +1,4 @@
-"""trtsmith op new --from-triton: a package from a kernel in Triton and its PyTorch form, and what is said of others."""
+"""trtsmith op new --from-triton: a package from a Triton kernel and its PyTorch form, and refusals of others."""
 
 from __future__ import annotations
 

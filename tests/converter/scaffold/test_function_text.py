@@ -1,4 +1,4 @@
-"""Bodies of functions become text that reads the same, with ports by their names and attributes to fill in."""
+"""Function bodies become equivalent text, with ports by name and attributes to fill in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model runs no code through `trtsmith op new`: its names are literals, identifiers and code spans in what is written."""
+"""`trtsmith op new` runs no code of a model: its names become literals, identifiers and code spans."""
 
 from __future__ import annotations
 

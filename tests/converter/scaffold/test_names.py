@@ -1,4 +1,4 @@
-"""Names that some language, ONNX or a file has taken are refused."""
+"""Names reserved by a language, by ONNX or by an existing file are refused."""
 
 from __future__ import annotations
 

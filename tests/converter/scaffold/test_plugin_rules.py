@@ -1,4 +1,4 @@
-"""Shape rules from a plugin's expressions: fields in the place of numbers, and no rule where several would do."""
+"""Shape rules from a plugin's expressions: fields replace numbers, and ambiguity gives no rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shape rules are found by trying: which sizes are free, fixed or shared, and how the outputs follow."""
+"""Shape rules are found by trials: which sizes are free, fixed or shared, and how outputs follow."""
 
 from __future__ import annotations
 

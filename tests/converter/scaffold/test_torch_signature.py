@@ -1,4 +1,4 @@
-"""Parameters of functions become ports and fields, or a message says what nothing is known of."""
+"""Function parameters become ports and fields, or a message says what is unknown."""
 
 from __future__ import annotations
 

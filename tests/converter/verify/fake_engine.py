@@ -1,4 +1,4 @@
-"""An engine that is none: a rewritten graph that onnxruntime runs, with an error planted in it if the test wants one."""
+"""A fake engine: onnxruntime on a rewritten graph, with a planted error if the test wants one."""
 
 from __future__ import annotations
 

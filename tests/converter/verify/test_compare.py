@@ -1,4 +1,4 @@
-"""Comparisons by their tolerances, and the verdict: what agrees, everything that must not, and the figures."""
+"""Comparisons by tolerance, and the verdict: what agrees, what must not, and the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `convert` compares: the graphs everywhere, the engine where a GPU is that can run it."""
+"""`convert` compares the graphs everywhere, and the engine where a GPU can run it."""
 
 from __future__ import annotations
 

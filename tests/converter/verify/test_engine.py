@@ -1,4 +1,4 @@
-"""An engine's outputs against onnxruntime's: everything that must not pass, on an engine that is none."""
+"""An engine's outputs against onnxruntime's: faults that must not pass, on a fake engine."""
 
 from __future__ import annotations
 

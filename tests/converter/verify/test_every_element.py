@@ -1,4 +1,4 @@
-"""Errors that a ratio of norms does not see: small outputs beside large ones, and single elements."""
+"""Errors that a ratio of norms hides: small outputs beside large ones, and single elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users give for a comparison: outputs of other types than the model's, and inputs outside of its profiles."""
+"""User data for a comparison: outputs of other types than the model's, and inputs outside of its profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The original against the rewritten graph; outputs that random numbers decide are left out."""
+"""The original against the rewritten graph; outputs that depend on random numbers are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs: made up, from files, and sets for the ends of an engine's profile."""
+"""Inputs: generated, from files, and sets for the ends of an engine's profile."""
 
 from __future__ import annotations
 

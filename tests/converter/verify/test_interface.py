@@ -1,4 +1,4 @@
-"""Engines that are not the model's: every difference is named, with four parts."""
+"""Engines of another model: every difference is reported in four parts."""
 
 from __future__ import annotations
 

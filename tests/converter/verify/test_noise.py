@@ -1,4 +1,4 @@
-"""Bounds of elements and slices: what they follow, and what they let pass."""
+"""Bounds of elements and slices: what determines them, and what they accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models in float16 and bfloat16: they run in their own types, and what those do not hold is told by node."""
+"""Models in float16 and bfloat16 run in their own types, and overflows are reported by node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polygraphy's JSON, written and read by its own library on the other side."""
+"""Polygraphy's JSON, written and read by its own library at the other end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What 8 bits cost is told beside the verdict, and decides it only where --max-cost says so."""
+"""The cost of 8 bits is reported beside the verdict, and decides it only with --max-cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A calibrated graph is told by what it changes; its engine is held to the graph itself."""
+"""A calibrated graph is reported by what it changes; its engine is compared with the graph itself."""
 
 from __future__ import annotations
 

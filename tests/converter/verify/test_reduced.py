@@ -1,4 +1,4 @@
-"""The verdict on reduced graphs, and the reference of quantised ones: about what TensorRT computes, and able to say no."""
+"""The verdict on reduced graphs, and quantized references: close to TensorRT, and able to fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trtsmith bench` on a real GPU: an engine without plugins, which every TensorRT and GPU can run."""
+"""`trtsmith bench` on a real GPU, with an engine without plugins, which every TensorRT and GPU can run."""
 
 from __future__ import annotations
 

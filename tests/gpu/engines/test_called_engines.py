@@ -1,4 +1,4 @@
-"""Engines called as modules on a real GPU: torch tensors in PyTorch's streams, against PyTorch itself."""
+"""Engines called as modules on a real GPU: torch tensors in PyTorch's streams, against PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node in a model with our kernels on a GPU: nothing is named where they are right, and a saved node is replayed."""
+"""The search for a faulty node with our kernels on a GPU names nothing if they are right, and replays a saved node."""
 
 from __future__ import annotations
 

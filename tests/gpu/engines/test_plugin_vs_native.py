@@ -1,4 +1,4 @@
-"""The expansion as an engine beside the plugin's kernel, on a real GPU, at sizes that take no time."""
+"""The expansion as an engine beside the plugin's kernel, on a real GPU, at small sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines in each precision, run: no plugin is in them, so that a TensorRT-RTX that imports none will do."""
+"""Engines in each precision, without plugins, so that any TensorRT-RTX can run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines with plugins whose weights are given anew: the plugins stay, and what is computed is what the new weights give."""
+"""Refitted engines with plugins keep the plugins, and compute with the new weights."""
 
 from __future__ import annotations
 

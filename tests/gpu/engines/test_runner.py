@@ -1,4 +1,4 @@
-"""The runner on a real GPU, with engines that the TensorRT that is there builds in this process."""
+"""The runner on a real GPU, with engines built in this process by the installed TensorRT."""
 
 from __future__ import annotations
 

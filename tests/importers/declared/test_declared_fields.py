@@ -1,4 +1,4 @@
-"""Attributes of a node against the fields that a creator of others declares."""
+"""Attributes of a node against the fields that a foreign creator declares."""
 
 from __future__ import annotations
 

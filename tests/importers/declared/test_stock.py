@@ -1,4 +1,4 @@
-"""The table of the plugins that TensorRT brings."""
+"""The table of TensorRT's own plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator's tests need these, and its definition cannot say them: nodes as other tools write them, wrong shapes.
+"""Nodes as other tools write them, and wrong shapes, for every operator's tests; its definition cannot contain them.
 
 One module for each operator, called as its definition's module, with EXAMPLES of every alias, INCONSISTENT, HUGE (the case
 of more than 2^31 elements, or why there is none), and LARGEST where sizes depend on values; and standard_attributes, where

@@ -1,4 +1,4 @@
-"""What the examples of both deformable convolutions share."""
+"""Shared by the examples of both deformable convolutions."""
 
 from __future__ import annotations
 

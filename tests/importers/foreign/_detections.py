@@ -1,4 +1,4 @@
-"""What the examples of the selection of detections share: boxes and scores, and the oracle."""
+"""Shared by the examples of selecting detections: boxes and scores, and the oracle."""
 
 from __future__ import annotations
 

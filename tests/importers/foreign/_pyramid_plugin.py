@@ -1,4 +1,4 @@
-"""Regions on four maps, as PyramidROIAlign_TRT has them; the oracle is its kernel, sample by sample."""
+"""Regions on four maps, as in PyramidROIAlign_TRT; the oracle is its kernel, sample by sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the examples of RoI align on several levels share."""
+"""Shared by the examples of RoI align over a feature pyramid."""
 
 from __future__ import annotations
 

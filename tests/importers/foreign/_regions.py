@@ -1,4 +1,4 @@
-"""What the examples of operators that pool regions share: inputs, and an oracle that goes from sample to sample.
+"""Shared by the examples of pooling regions: inputs, and an oracle that goes sample by sample.
 
 Bilinear interpolation is a sum over all pixels, of a position that was moved onto the map if it was up to a pixel outside.
 """

@@ -1,4 +1,4 @@
-"""What the examples of rotated boxes share: the oracle of their overlap."""
+"""Shared by the examples of rotated boxes: the oracle of their overlap."""
 
 from __future__ import annotations
 

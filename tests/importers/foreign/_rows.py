@@ -1,4 +1,4 @@
-"""What examples of reductions of rows share: inputs, and an oracle by masks over all rows."""
+"""Shared by the examples of row reductions: inputs, and an oracle by masks over all rows."""
 
 from __future__ import annotations
 

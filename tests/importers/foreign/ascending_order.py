@@ -1,4 +1,4 @@
-"""The order in which elements ascend, as Autoware's plugin has it."""
+"""The ascending order of elements, as in Autoware's plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest of samples along each border of boxes, as mmcv writes it."""
+"""The maximum of samples along each border of boxes, as mmcv writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes that overlap no better one. The oracle has the overlap of every pair, and takes the boxes in their order."""
+"""Non-maximum suppression. The oracle computes the overlap of every pair, and goes through the boxes in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detections of images, as other tools select them. The oracle has the overlap of every pair of boxes, in float64."""
+"""Selection of detections, as other tools write it. The oracle computes the overlap of every pair of boxes in float64."""
 
 from __future__ import annotations
 

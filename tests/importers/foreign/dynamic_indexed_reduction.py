@@ -1,4 +1,4 @@
-"""The reduction of rows by index, whose number of segments depends on values, as exporters of torch_scatter write it."""
+"""Row reduction by index with a data-dependent number of segments, as exporters of torch_scatter write it."""
 
 from __future__ import annotations
 

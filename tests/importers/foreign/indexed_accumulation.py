@@ -1,4 +1,4 @@
-"""The reduction of rows into rows of data by index, as trtsmith's own node; what exporters write, a rule recognises."""
+"""Row reduction by index into rows of data, as trtsmith's own node; a rule recognises what exporters write."""
 
 from __future__ import annotations
 

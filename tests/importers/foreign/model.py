@@ -1,4 +1,4 @@
-"""The form of the examples."""
+"""The form of the examples of foreign nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NATTEN's attention as its users write it. The oracle asks of every pair of places whether they are neighbours."""
+"""NATTEN's attention as its users write it. The oracle tests every pair of places for neighbourhood."""
 
 from __future__ import annotations
 

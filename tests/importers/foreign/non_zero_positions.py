@@ -1,4 +1,4 @@
-"""The positions of what is not zero. The oracle is numpy's own operator."""
+"""The positions of nonzero elements. The oracle is numpy's own operator."""
 
 from __future__ import annotations
 

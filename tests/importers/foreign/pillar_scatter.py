@@ -1,4 +1,4 @@
-"""The layout of pillars on their grid, as NVIDIA's plugin has it."""
+"""The scatter of pillars into their grid, as in NVIDIA's plugin."""
 
 from __future__ import annotations
 

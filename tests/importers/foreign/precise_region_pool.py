@@ -1,4 +1,4 @@
-"""Precise RoI pooling, as mmcv writes it. The oracle takes the middle of every rectangle in which the map is bilinear."""
+"""Precise RoI pooling, as mmcv writes it. The oracle samples the middle of every rectangle in which the map is bilinear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RoI align on several levels of features, as mmdeploy writes it."""
+"""RoI align over a feature pyramid, as mmdeploy writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RoI align of rotated boxes on several levels of features, as mmdeploy writes it."""
+"""RoI align of rotated boxes over a feature pyramid, as mmdeploy writes it."""
 
 from __future__ import annotations
 

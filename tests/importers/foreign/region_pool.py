@@ -1,4 +1,4 @@
-"""RoI pooling by whole pixels, as ONNX and torchvision write it. The oracle asks of every pixel which bins it is in."""
+"""RoI pooling by whole pixels, as ONNX and torchvision write it. The oracle tests every pixel for every bin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotated boxes that overlap no better one. The oracle counts the points of a fine grid that two boxes share."""
+"""Non-maximum suppression of rotated boxes. The oracle counts the points of a fine grid that two boxes share."""
 
 from __future__ import annotations
 

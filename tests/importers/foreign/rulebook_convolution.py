@@ -1,4 +1,4 @@
-"""The convolution along a rulebook, as Autoware's plugin has it."""
+"""The convolution along a rulebook, as in Autoware's plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reduction of rows of consecutive segments, as Autoware's plugin and torch_scatter have it."""
+"""The reduction of rows in consecutive segments, as in Autoware's plugin and torch_scatter."""
 
 from __future__ import annotations
 

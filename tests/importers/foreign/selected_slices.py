@@ -1,4 +1,4 @@
-"""Slices at which a condition holds. The oracle is numpy's own operator."""
+"""Slices where a condition holds. The oracle is numpy's own operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes whose scores fall with better ones that overlap them, by mmcv. The oracle has the overlap of every pair."""
+"""Soft non-maximum suppression, as in mmcv. The oracle computes the overlap of every pair."""
 
 from __future__ import annotations
 

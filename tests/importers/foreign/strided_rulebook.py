@@ -1,4 +1,4 @@
-"""The rulebook of a sparse convolution with strides, as Autoware's plugin has it."""
+"""The rulebook of a strided sparse convolution, as in Autoware's plugin."""
 
 from __future__ import annotations
 

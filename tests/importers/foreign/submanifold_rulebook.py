@@ -1,4 +1,4 @@
-"""The rulebook of a submanifold convolution, as Autoware's plugin has it."""
+"""The rulebook of a submanifold convolution, as in Autoware's plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest elements along an axis. The oracle counts for every element those that come before it."""
+"""The largest elements along an axis. The oracle counts, for every element, those that precede it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The different slices of a tensor. The oracle is numpy's own operator."""
+"""The unique slices of a tensor. The oracle is numpy's own operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampling in volumes. The oracle takes every voxel's share of every point from the distance between them."""
+"""Sampling in volumes. The oracle weights every voxel for every point by the distance between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sorting of points into voxels, as NVIDIA's plugin has it. Cells have few points, so that none is left out."""
+"""The sorting of points into voxels, as in NVIDIA's plugin. Cells have few points, so that none is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that the rule stock-neighbourhoods takes. The oracle asks of every pair whether they are neighbours, as a mask."""
+"""Models that the rule stock-neighbourhoods takes. The oracle tests every pair for neighbourhood, as a mask."""
 
 from __future__ import annotations
 

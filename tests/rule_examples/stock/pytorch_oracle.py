@@ -1,4 +1,4 @@
-"""Computes in float64 with PyTorch's functions, whose meaning the plugins have that the examples are of."""
+"""Computes plugins in float64 with the PyTorch functions that define them, as oracles of the examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPUs by the names that people and drivers give them."""
+"""GPU names as people and drivers write them."""
 
 from __future__ import annotations
 

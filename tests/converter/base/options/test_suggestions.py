@@ -1,4 +1,4 @@
-"""What a word was meant to be: the same guess for the command line and for a zoo's file."""
+"""Suggestions for a misspelt word, equal on the command line and in a zoo's file."""
 
 from __future__ import annotations
 

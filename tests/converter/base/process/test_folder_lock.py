@@ -1,4 +1,4 @@
-"""One at a time replaces files in a folder, and nobody waits for ever."""
+"""Only one process at a time replaces files in a folder, and none waits for ever."""
 
 from __future__ import annotations
 

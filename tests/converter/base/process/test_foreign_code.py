@@ -1,4 +1,4 @@
-"""Signals end the process while code of others runs in it, and are Python's again behind that."""
+"""Signals end the process during foreign code, and reach Python again afterwards."""
 
 from __future__ import annotations
 

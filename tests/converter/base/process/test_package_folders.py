@@ -1,4 +1,4 @@
-"""Where the package lies: a checkout has its three folders side by side, an installation one inside the other."""
+"""The place of the package: three folders side by side in a checkout, nested in an installation."""
 
 from __future__ import annotations
 

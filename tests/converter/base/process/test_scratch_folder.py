@@ -1,4 +1,4 @@
-"""Scratch folders are removed with their block, with their object, and by the next command after a kill."""
+"""Scratch folders are removed at the end of their block or object, or by the next command after a kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as conversions leave them: some of each status, with reports and times, and with names that want to be HTML."""
+"""Sample records of conversions: some of each status, with reports, times and names that look like HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became better, worse or different between two results, rule by rule and in both directions."""
+"""Better, worse and different results between two batches, rule by rule and in both directions."""
 
 from __future__ import annotations
 

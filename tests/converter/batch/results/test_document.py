@@ -1,4 +1,4 @@
-"""results.json: its published schema, what it says of records, and that nothing in a record stops it."""
+"""results.json follows its published schema, matches its records, and survives any record."""
 
 from __future__ import annotations
 

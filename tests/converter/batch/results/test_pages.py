@@ -1,4 +1,4 @@
-"""The pages of a batch in a browser: they show, sort, filter and open, by mouse and by keyboard, and ask for nothing."""
+"""The pages of a batch in a browser: show, sort, filter and open, by mouse and keyboard, without requests."""
 
 from __future__ import annotations
 

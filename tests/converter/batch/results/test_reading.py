@@ -1,4 +1,4 @@
-"""results.json that others wrote: read as it is, or refused in four parts."""
+"""results.json from elsewhere is read unchanged, or refused in four parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conversion really reports is all found again in its entry: the two forms are held together."""
+"""A real conversion's report and its entry in results.json agree."""
 
 from __future__ import annotations
 

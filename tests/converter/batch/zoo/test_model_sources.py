@@ -1,4 +1,4 @@
-"""Models that an entry names: files, globs, functions."""
+"""The models that a zoo's entry names: files, globs, functions."""
 
 from __future__ import annotations
 

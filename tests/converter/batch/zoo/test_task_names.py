@@ -1,4 +1,4 @@
-"""Names that are folders."""
+"""Task names are valid folder names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A zoo's file for a folder of models: what is written is what read_zoo takes."""
+"""The zoo file written for a folder of models can be read again."""
 
 from __future__ import annotations
 

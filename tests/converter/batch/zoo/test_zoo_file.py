@@ -1,4 +1,4 @@
-"""Lines of tables and keys: only what tomllib has, wherever it stands; and text as TOML."""
+"""Line numbers of tables and keys in TOML, as tomllib reads it; and text written as TOML."""
 
 from __future__ import annotations
 

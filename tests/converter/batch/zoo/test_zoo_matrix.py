@@ -1,4 +1,4 @@
-"""Matrices and needs: axes, what is excluded, and which settings win."""
+"""Matrices of a zoo: axes, exclusions, needs, and the precedence of settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a zoo as the words of `trtsmith convert`."""
+"""Options of a zoo as arguments of `trtsmith convert`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page about zoo files: each example is one that is read, and all that can be given is on it."""
+"""The page about zoo files: its examples are readable, and it lists every key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders with small models, and what a zoo's file in them is read as."""
+"""Makes folders with small models, and reads zoo files in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of a model that commands verify: onnxruntime runs it."""
+"""Provides an engine for commands to verify, which onnxruntime runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running commands in this process, and what every failure must look like."""
+"""Runs commands in this process, and checks the form of every failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input: a message in four parts, exit code 1 or 2, nothing written, nothing of the user's touched."""
+"""Bad input gives a message in four parts and exit code 1 or 2; nothing is written or changed."""
 
 from __future__ import annotations
 

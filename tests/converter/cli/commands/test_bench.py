@@ -1,4 +1,4 @@
-"""trtsmith bench on the command line: what it says, what it writes, and what it refuses."""
+"""trtsmith bench on the command line: its output, its files, and its refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith convert --bundle-for, and the script of the folder with a stand-in for trtexec.
+"""trtsmith convert --bundle-for, and the folder's script with a stand-in for trtexec.
 
 No engine runs: the stand-in parses and builds the folder's graph with TensorRT-RTX for x86_64, and onnxruntime computes the
 outputs. The plugin libraries in the folder are headers of ELF files for aarch64.

@@ -1,4 +1,4 @@
-"""trtsmith check --build, and what commands say of a graph that TensorRT refuses: output, files, exit codes."""
+"""trtsmith check --build, and the commands' output, files and exit codes for a graph that TensorRT refuses."""
 
 from __future__ import annotations
 

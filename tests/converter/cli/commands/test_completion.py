@@ -1,4 +1,4 @@
-"""trtsmith completion: the scripts, and what real shells do with them."""
+"""trtsmith completion: its scripts in real shells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that become constants, and shape tensors: stdout, stderr, exit code, and what the engine then has."""
+"""Frozen inputs and shape tensors: stdout, stderr, exit code, and the resulting engine's inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith locate and trtsmith plugin replay: what is printed, written and returned, and what is refused."""
+"""trtsmith locate and trtsmith plugin replay: output, files, exit codes, and refusals."""
 
 from __future__ import annotations
 

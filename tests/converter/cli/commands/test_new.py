@@ -1,4 +1,4 @@
-"""`trtsmith op new` writes packages that pass their own tests as they are, and says what keeps it from writing one."""
+"""`trtsmith op new` writes packages that pass their own tests, and says why if it cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--precision on the command line: what is said, what is written, and what is refused."""
+"""--precision on the command line: messages, files, and refusals."""
 
 from __future__ import annotations
 

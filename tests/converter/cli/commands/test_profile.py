@@ -1,4 +1,4 @@
-"""Shapes that decide branches: what check, rewrite and convert say, and what manifest and report keep of it."""
+"""Shapes that decide branches, in the output of check, rewrite and convert, the manifest and the report."""
 
 from __future__ import annotations
 

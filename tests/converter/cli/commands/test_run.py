@@ -1,4 +1,4 @@
-"""trtsmith run: what it prints and writes, with a stand-in for the child; and the real one where there is no GPU."""
+"""trtsmith run: output and files with a stand-in for the child, and the real child without a GPU."""
 
 from __future__ import annotations
 

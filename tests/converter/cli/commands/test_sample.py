@@ -1,4 +1,4 @@
-"""`trtsmith sample` writes the documents' models, and overwrites nothing of the user's."""
+"""`trtsmith sample` writes the documents' models, and overwrites no file of the user's."""
 
 from __future__ import annotations
 

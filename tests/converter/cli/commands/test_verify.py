@@ -1,4 +1,4 @@
-"""trtsmith verify, on real engines and manifests; what runs the engine is onnxruntime on the rewritten graph."""
+"""trtsmith verify on real engines and manifests, with onnxruntime on the rewritten graph in place of the engine."""
 
 from __future__ import annotations
 

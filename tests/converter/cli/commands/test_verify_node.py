@@ -1,4 +1,4 @@
-"""trtsmith verify looks for the node where outputs disagree, or where it is asked to; the verdict stands in any case."""
+"""trtsmith verify searches for the node if outputs disagree or on request; the verdict is the same."""
 
 from __future__ import annotations
 

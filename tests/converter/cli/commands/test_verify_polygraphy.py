@@ -1,4 +1,4 @@
-"""trtsmith verify with the JSON of Polygraphy's runs; what runs the engine is onnxruntime on the rewritten graph."""
+"""trtsmith verify with the JSON of Polygraphy's runs, and onnxruntime on the rewritten graph as engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes on the command line: all at once, with what was meant; and help that fits."""
+"""Mistakes on the command line are reported together, with suggestions; help fits the screen."""
 
 from __future__ import annotations
 

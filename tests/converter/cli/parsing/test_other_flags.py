@@ -1,4 +1,4 @@
-"""What is said of flags of trtexec and Polygraphy: every way that is named exists."""
+"""Advice for flags of trtexec and Polygraphy names only flags that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verdict on the screen: the command that it advises names the user's own files."""
+"""A verdict on the screen advises a command with the user's own files."""
 
 from __future__ import annotations
 

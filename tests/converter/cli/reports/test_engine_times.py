@@ -1,4 +1,4 @@
-"""The document as people read it."""
+"""The text of a benchmark's record."""
 
 from __future__ import annotations
 

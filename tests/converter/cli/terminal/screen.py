@@ -1,4 +1,4 @@
-"""Runs commands on a terminal of their own, and says what a person sees there."""
+"""Runs commands on a pseudo-terminal, and reads its screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When there are colours, and what has them."""
+"""When output has colours, and which words have them."""
 
 from __future__ import annotations
 

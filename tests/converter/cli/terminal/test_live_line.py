@@ -1,4 +1,4 @@
-"""The line on a terminal that shows what is being done: seen on a terminal."""
+"""The live progress line, as seen on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of shapes that are followed on symbols: what is found, what is written in C++, and what cannot be followed."""
+"""Shape rules traced on symbols: what is found, the C++ written for it, and what cannot be traced."""
 
 from __future__ import annotations
 

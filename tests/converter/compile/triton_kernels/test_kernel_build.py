@@ -1,4 +1,4 @@
-"""Triton kernels compiled ahead of time: the example that the guide builds, its library, and kernels that do not go through.
+"""Triton kernels compiled ahead of time: the guide's example, its library, and kernels that fail.
 
 Triton is a gigabyte, and no requirement of the tests: without it they are skipped. PYTHONPATH may name a folder that has it.
 """

@@ -1,4 +1,4 @@
-"""Declarations of Triton kernels, their expressions, and the binding that comes of one: all that needs no Triton."""
+"""Declarations of Triton kernels, their expressions and bindings: everything that needs no Triton."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved programs, right ones and tampered ones."""
+"""Makes saved programs, valid and tampered ones."""
 
 from __future__ import annotations
 

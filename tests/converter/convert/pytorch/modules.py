@@ -1,4 +1,4 @@
-"""Modules that use operators of others: what a network for detection or tracking has beyond PyTorch's own operators."""
+"""Modules with foreign operators, as in detection and tracking networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved programs with sizes that values decide: nonzero, masks, unique, chosen boxes, and conditions on such sizes."""
+"""Saved programs with data-dependent sizes: nonzero, masks, unique, selected boxes, and conditions on such sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that need more than torch.onnx.export at its first try."""
+"""Modules that torch.onnx.export does not take at first."""
 
 from __future__ import annotations
 

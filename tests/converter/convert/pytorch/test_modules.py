@@ -1,4 +1,4 @@
-"""PyTorch modules in one call: export, profile, PyTorch's own outputs as those to agree with, custom operators by schema."""
+"""PyTorch modules in one call: export, profile, comparison with PyTorch's outputs, custom operators by schema."""
 
 from __future__ import annotations
 

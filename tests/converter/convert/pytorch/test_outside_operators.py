@@ -1,4 +1,4 @@
-"""Operators that a company registered with torch.library, and defined for trtsmith: found by namespace and name."""
+"""Operators registered with torch.library and defined for trtsmith are found by namespace and name."""
 
 from __future__ import annotations
 

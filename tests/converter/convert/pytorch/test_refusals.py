@@ -1,4 +1,4 @@
-"""What PyTorch, its exporter or nobody can do: four parts, with the operator and the module that calls it."""
+"""Refusals of PyTorch and its exporter, in four parts, with the operator and the calling module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that torch.export.save wrote: loaded from data alone. What could run code is refused before PyTorch sees it."""
+"""Programs of torch.export.save are loaded from data alone; possible code is refused before PyTorch sees it."""
 
 from __future__ import annotations
 

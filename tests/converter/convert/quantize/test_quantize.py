@@ -1,4 +1,4 @@
-"""--precision int8 and fp8: what needs no calibration, what it needs, and the way of plugin nodes through it."""
+"""--precision int8 and fp8: networks without calibration, its requirements, and plugin nodes in it."""
 
 from __future__ import annotations
 

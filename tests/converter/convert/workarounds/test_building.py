@@ -1,4 +1,4 @@
-"""Builds of graphs that TensorRT-RTX refuses: what helps is done, or offered, and reported."""
+"""Builds of graphs that TensorRT-RTX refuses: workarounds are applied or offered, and reported."""
 
 from __future__ import annotations
 

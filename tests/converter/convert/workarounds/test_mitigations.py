@@ -1,4 +1,4 @@
-"""Each mitigation by itself: what it writes computes the same in onnxruntime, and what it cannot write it leaves."""
+"""Each mitigation keeps the results in onnxruntime, and leaves alone what it cannot rewrite."""
 
 from __future__ import annotations
 

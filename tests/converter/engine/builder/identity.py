@@ -1,4 +1,4 @@
-"""A plugin that does what its field says: it copies, refuses, or ends its process."""
+"""A plugin that copies, refuses, or ends its process, as its field says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds with the real TensorRT-RTX, no GPU needed: plain models, refusals, and what becomes of the files."""
+"""Builds with the real TensorRT-RTX, no GPU needed: plain models, refusals, and the resulting files."""
 
 from __future__ import annotations
 

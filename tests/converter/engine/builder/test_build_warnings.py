@@ -1,4 +1,4 @@
-"""TensorRT's warnings: each real line finds its sentence, and the same sentence comes once."""
+"""Each real warning of TensorRT gets its sentence, and each sentence appears once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builder's options for deployment: trtexec's calls for the same flags, what is refused, and engines that are built."""
+"""The builder's deployment options: trtexec's calls for the same flags, refusals, and built engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of TensorRT's messages: each real message finds its own row."""
+"""Each real message of TensorRT is explained by its own row of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flavour loader: what it finds, picks, refuses, and where the flavours differ."""
+"""The flavour loader: detection, choice, refusals, and differences between the flavours."""
 
 from __future__ import annotations
 

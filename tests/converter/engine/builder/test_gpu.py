@@ -1,4 +1,4 @@
-"""The GPU of the machine, asked of a driver that is compiled here."""
+"""The machine's GPU, as reported by a driver that is compiled here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a build is: from what TensorRT says of its phases, in whatever order and from whatever thread it comes."""
+"""The progress of a build from TensorRT's phases, in any order and from any thread."""
 
 from __future__ import annotations
 

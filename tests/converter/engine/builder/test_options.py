@@ -1,4 +1,4 @@
-"""What a request changes in the builder's configuration."""
+"""The effect of a request on the builder's configuration."""
 
 from __future__ import annotations
 

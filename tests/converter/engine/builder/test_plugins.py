@@ -1,4 +1,4 @@
-"""Plugins in a build: loading libraries, creating from the registry, and plugins that end the process."""
+"""Plugins in a build: loaded libraries, creation from the registry, and plugins that end the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of messages that come for every node."""
+"""Messages that repeat for every node are summed up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests that others have touched: wherever one is wrong, whoever reads it says so, and nothing else happens."""
+"""Manifests edited by others: every reader reports a wrong part, and does nothing else."""
 
 from __future__ import annotations
 

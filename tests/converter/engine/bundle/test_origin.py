@@ -1,4 +1,4 @@
-"""What the manifest says of an engine's model, written and read again; and manifests that others have touched."""
+"""A manifest's facts on its engine's model survive a round trip; edited manifests are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which libraries, casts and TensorRT an engine gets, by the manifest beside it, and what is refused."""
+"""The libraries, casts and TensorRT of an engine by its manifest, and refusals."""
 
 from __future__ import annotations
 

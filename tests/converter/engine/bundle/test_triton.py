@@ -1,4 +1,4 @@
-"""A model repository of Triton: the configuration is held to Triton's own protobuf schema."""
+"""A Triton model repository: its configuration follows Triton's own protobuf schema."""
 
 from __future__ import annotations
 

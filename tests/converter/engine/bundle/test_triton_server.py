@@ -1,4 +1,4 @@
-"""A real Triton server, asked over HTTP. It runs our model.py, with onnxruntime in place of the engine: there is no GPU."""
+"""A real Triton server over HTTP. It runs our model.py, with onnxruntime in place of the engine: there is no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands for trtexec of TensorRT 10.3: takes its flags, parses and builds with TensorRT-RTX, and runs with onnxruntime.
+"""Stands in for trtexec of TensorRT 10.3: takes its flags, parses and builds with TensorRT-RTX, runs with onnxruntime.
 
 It says nothing of a GPU: the engine that TensorRT-RTX builds is dropped, and model.plan holds the graph. DOUBLE_ERROR in the
 environment is a relative error of all float outputs. Flags, and what they do, are of NVIDIA/TensorRT's samples/common at

@@ -1,4 +1,4 @@
-"""Workers that answer many requests: what is shared, what is lost when one dies, and that none is left."""
+"""Workers that answer many requests: what they share, what a death loses, and that none remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of graphs as models of their own: they compute what the whole computes, and say the sizes that it has."""
+"""Parts of graphs as models: they compute the same as the whole, and declare its sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions of models that TensorRT-RTX refuses, or whose process ends: the nodes that are left, and nothing else."""
+"""Reductions of models that TensorRT-RTX refuses, or that end its process: exactly the failing nodes remain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two failures are of one kind: places and reasons count, names and sizes do not."""
+"""Failures of one kind share places and reasons, but not names and sizes."""
 
 from __future__ import annotations
 

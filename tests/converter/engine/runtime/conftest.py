@@ -1,4 +1,4 @@
-"""Engines for the fake TensorRT, and a session that runs them."""
+"""Provides engines for the fake TensorRT, and a session that runs them."""
 
 from __future__ import annotations
 

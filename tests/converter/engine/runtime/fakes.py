@@ -1,4 +1,4 @@
-"""A TensorRT and a GPU without either, which behave as the real ones where the runner depends on it.
+"""A fake TensorRT and GPU, which behave like the real ones where the runner depends on it.
 
 FakeDevice: has the interface of engine.runtime.device.Device. Its memory is numpy's, its addresses are real addresses
 of this process, and work is done when it is queued, except that a captured graph does its work when it is launched. An

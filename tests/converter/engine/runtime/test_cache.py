@@ -1,4 +1,4 @@
-"""TensorRT-RTX's runtime cache: written whole, read again, and made anew where it is damaged."""
+"""TensorRT-RTX's runtime cache is written completely, read again, and replaced if damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine that is called as its module: arguments by structure, tensors where they are, outputs in the module's form.
+"""An engine called like its module: arguments by structure, tensors in place, outputs in the module's form.
 
 Behind the call is a stand-in on the CPU, of a Runner or of TensorRT; tests/gpu/engines has the real one.
 """

@@ -1,4 +1,4 @@
-"""Engines and libraries that cannot be loaded: what the user reads."""
+"""Messages for engines and libraries that cannot be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes say to each other comes back the same, and so do arrays of every dtype."""
+"""Messages between the processes, and arrays of every dtype, survive a round trip."""
 
 from __future__ import annotations
 

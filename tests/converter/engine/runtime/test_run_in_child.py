@@ -1,4 +1,4 @@
-"""The real child process, on machines with and without a GPU: what is refused before it and in it, and its death."""
+"""The real child process, with and without a GPU: refusals before it and in it, and its death."""
 
 from __future__ import annotations
 

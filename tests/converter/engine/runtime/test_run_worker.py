@@ -1,4 +1,4 @@
-"""The child's work, done here with the fakes: each set of inputs in, as many sets of outputs."""
+"""The child's work, done here with the fakes: one set of outputs for each set of inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server of docs/examples, asked over HTTP. Its engine runs on the fake TensorRT: there is no GPU."""
+"""The server of docs/examples over HTTP. Its engine runs on the fake TensorRT: there is no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session on the fake TensorRT: right numbers, no copies where there need be none, and no call twice for nothing."""
+"""A session on the fake TensorRT: correct numbers without needless copies or calls."""
 
 from __future__ import annotations
 

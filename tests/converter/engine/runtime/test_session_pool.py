@@ -1,4 +1,4 @@
-"""Threads that share an engine: each has a session of its own, every session is warm, and none is lost to an error."""
+"""Threads that share an engine: each has its own warm session, and an error loses none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors of ours for other libraries, and theirs for us: DLPack and its types, layouts, streams."""
+"""Sharing tensors with other libraries, in both directions: DLPack, its types, layouts and streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes `Plugin` with attributes as JSON, as tensorRT_Pro's exporters write them."""
+"""`Plugin` nodes with attributes as JSON, as tensorRT_Pro's exporters write them."""
 
 from __future__ import annotations
 

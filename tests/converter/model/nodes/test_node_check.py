@@ -1,4 +1,4 @@
-"""Nodes against schemas, functions against each other: said on loading, with the node's name, and nothing is unfolded."""
+"""Nodes are checked against schemas and functions against each other, on loading and without unfolding anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packed network is small, and says what the model says."""
+"""The packed network is small, and equals the model's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes have places of their own, below what they read, whichever way they are laid out."""
+"""Nodes have distinct places below their producers, in every layout."""
 
 from __future__ import annotations
 

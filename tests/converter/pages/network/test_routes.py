@@ -1,4 +1,4 @@
-"""What became of each node of the original is told of the right node: by names, and without them by values."""
+"""Each original node gets its own route: by name, and by values where nodes have no names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants of 8 and 4 bits that anything but DequantizeLinear reads: their numbers, engines, and a byte for each."""
+"""8-bit and 4-bit constants with readers other than DequantizeLinear: their numbers, engines, and one byte each."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

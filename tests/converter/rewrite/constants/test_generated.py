@@ -1,4 +1,4 @@
-"""Large values that small constants generate: which become constants, what that drops, and what is left alone."""
+"""Large values generated from small constants: which become constants, and which stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pass that makes plugin nodes of custom nodes, wherever they are in a model."""
+"""The pass that replaces custom nodes by plugin nodes, anywhere in a model."""
 
 from __future__ import annotations
 

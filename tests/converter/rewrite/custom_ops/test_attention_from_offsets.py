@@ -1,4 +1,4 @@
-"""Softmax and locations around an attention node go into the plugin with the same numbers; what differs stays as it is."""
+"""Softmax and locations move into the attention plugin with the same numbers; other forms stay."""
 
 from __future__ import annotations
 

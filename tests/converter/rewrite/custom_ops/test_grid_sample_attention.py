@@ -1,4 +1,4 @@
-"""Attention as PyTorch's own exporters write it becomes one plugin node with the same numbers; near misses do not."""
+"""Attention as exported by PyTorch becomes one plugin node with the same numbers; near misses do not."""
 
 from __future__ import annotations
 

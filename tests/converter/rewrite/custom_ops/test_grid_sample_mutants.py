@@ -1,4 +1,4 @@
-"""Random changes to the attention formula: what is still mapped must still give the same numbers.
+"""Random changes to the attention formula: mapped graphs must still give the same numbers.
 
 All sizes are 2, so that axes can be exchanged without any shape giving it away.
 """

@@ -1,4 +1,4 @@
-"""A model after some rules."""
+"""Applies rules to a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule engine: what it promises to rules, to users and to models in which there is nothing to do."""
+"""The rule engine's promises to rules and users, and its cost on models without work."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What rules may unroll in a graph is bounded, and asked for before it is made."""
+"""Unrolling by rules is bounded, and the bound is checked beforehand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small networks in ONNX text, and what a reduced graph looks like."""
+"""Small networks in ONNX text, and functions that describe a reduced graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scales and shifts behind convolutions: which are folded into the weights, and that the numbers stay."""
+"""Scales and shifts behind convolutions: which are folded into the weights, with the same numbers."""
 
 from __future__ import annotations
 

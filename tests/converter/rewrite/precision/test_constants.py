@@ -1,4 +1,4 @@
-"""Weights in the reduced type: converted once, duplicated only where both types are read, kept where they do not fit."""
+"""Reduced weights are converted once, duplicated only for readers of both types, and kept if they do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention in 16 bits: which Softmax is in the type of the products, and what becomes of a mask's lowest number."""
+"""16-bit attention: which Softmax has the products' type, and the replacement of a mask's lowest number."""
 
 from __future__ import annotations
 

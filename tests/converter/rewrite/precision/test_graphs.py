@@ -1,4 +1,4 @@
-"""Graphs inside nodes, models that have float16 already, Q/DQ: what a border is there."""
+"""Borders of a reduced region at subgraphs, at the model's own float16, and at Q/DQ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--keep-fp32: names, patterns, operators, those of the original model too, and what names nothing."""
+"""--keep-fp32: names, patterns, operators, also of the original model, and names that match nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network that a precision would hardly touch is left in float32."""
+"""A network that a precision would hardly change stays in float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looking at every value of a network, and converting its weights, costs in memory."""
+"""The memory for measuring every value of a network, and for converting its weights."""
 
 from __future__ import annotations
 

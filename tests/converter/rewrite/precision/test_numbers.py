@@ -1,4 +1,4 @@
-"""The numbers of reduced graphs, against numpy's float16 and PyTorch's own half-precision runs."""
+"""The numbers of reduced graphs, against numpy's float16 and PyTorch's half-precision runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes are reduced, where Casts stand, and how many."""
+"""Which nodes are reduced, and where and how many Casts there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many products a node sums, and what that means for its precision where TensorRT sums them in float16."""
+"""The number of products that a node sums, and its effect on precision where TensorRT sums in float16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of quantized numbers stay in float32, where their sums are exact; others are as before."""
+"""Products of quantized numbers stay in float32, where their sums are exact; others do not change."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The pass does work in proportion to the graph: calls are counted, no clock is read.
+"""The pass's work is proportional to the graph, by counting calls.
 
 They are counted in a process of one thread: where another waits for the interpreter, CPython 3.11 with a profile function
 can turn in its loop for ever at the entry of a function.

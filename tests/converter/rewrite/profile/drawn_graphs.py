@@ -1,4 +1,4 @@
-"""Draws graphs of shape arithmetic, windows, slices and branches at random, with inputs of random sizes in a profile."""
+"""Draws random graphs of shape arithmetic, windows, slices and branches, with inputs of random sizes in a profile."""
 
 from dataclasses import dataclass, field
 

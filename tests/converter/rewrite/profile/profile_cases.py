@@ -1,4 +1,4 @@
-"""The smallest graphs that show what a profile decides: each with its ranges, and what is written down."""
+"""The smallest graphs that a profile decides: each with its ranges and the expected result."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Holds what the analysis says of every value of a graph against what onnxruntime computes."""
+"""Compares the analysis of every value of a graph with onnxruntime's results."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The analysis of ranges ends: what it may look at, and follow, is counted."""
+"""The analysis of ranges terminates: its steps are limited and counted."""
 
 from __future__ import annotations
 

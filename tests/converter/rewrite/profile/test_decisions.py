@@ -1,4 +1,4 @@
-"""What a profile decides is written down, computes the same at all of its shapes, and builds."""
+"""A profile's decisions are written down, compute the same at all of its shapes, and build."""
 
 from pathlib import Path
 

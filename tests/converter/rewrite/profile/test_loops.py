@@ -1,4 +1,4 @@
-"""What is said of loops holds in each run, and after the last: states that grow, runs that end early or never begin."""
+"""Ranges in loops hold in every run and after the last: growing states, early ends, loops that never run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is said of values holds for what onnxruntime computes: of drawn graphs, and of ONNX's own backend tests."""
+"""Ranges of values hold for onnxruntime's results, on random graphs and ONNX's own backend tests."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""The arithmetic on sizes against Python's integers: intervals hold, and equal expressions are equal numbers."""
+"""The algebra of sizes against Python's integers: intervals hold, and equal expressions are equal numbers."""
 
 from collections.abc import Callable
 

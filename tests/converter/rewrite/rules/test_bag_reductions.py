@@ -1,4 +1,4 @@
-"""Loops that look like PyTorch's EmbeddingBag, but compute something else, are no reduction of bags."""
+"""Loops that resemble PyTorch's EmbeddingBag but compute something else stay unchanged."""
 
 from __future__ import annotations
 

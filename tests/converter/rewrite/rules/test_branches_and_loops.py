@@ -1,4 +1,4 @@
-"""If and Loop as models of speech and detection have them: state through branches, loops that build lists."""
+"""If and Loop as in speech and detection models: state through branches, loops that build lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's operators: those that its CPU provider has not against their definitions, and models that it saved."""
+"""onnxruntime's operators: those without a CPU kernel against their definitions, and models that onnxruntime saved."""
 
 from __future__ import annotations
 

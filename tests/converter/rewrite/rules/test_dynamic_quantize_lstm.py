@@ -1,4 +1,4 @@
-"""DynamicQuantizeLSTM with onnxruntime's numbers to a bit or two, and as an LSTM in float32 where that is asked for."""
+"""DynamicQuantizeLSTM with onnxruntime's numbers to a bit or two, and as a float32 LSTM on request."""
 
 import importlib.util
 import json

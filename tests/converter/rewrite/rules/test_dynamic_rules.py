@@ -1,4 +1,4 @@
-"""Rules on graphs whose sizes are known only at run time: the same numbers for several sizes, and an engine."""
+"""Rules on graphs with sizes of run time: the same numbers at several sizes, and an engine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An If that asks whether a tensor is empty stays where its branches may differ for one that is."""
+"""An If that tests for an empty tensor stays where its branches may differ for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention with a guard against NaN, in 16 bits: what TensorRT-RTX refuses, what it gets, and what the numbers are."""
+"""16-bit attention with a guard against NaN: TensorRT-RTX's refusal, its rewritten graph, and the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates of squeeze-and-excitation: which nodes they are, in what form, and what the numbers are."""
+"""Gates of squeeze-and-excitation: which nodes they are, their rewritten form, and the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which convolutions are not written with blocks of pixels as channels."""
+"""Convolutions that are not rewritten over blocks of pixels."""
 
 from __future__ import annotations
 

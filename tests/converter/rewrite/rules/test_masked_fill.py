@@ -1,4 +1,4 @@
-"""x[mask] = value: what becomes a Where, and that TensorRT-RTX builds it for ranging sizes."""
+"""x[mask] = value: which forms become a Where, and that TensorRT-RTX builds it for ranging sizes."""
 
 from __future__ import annotations
 

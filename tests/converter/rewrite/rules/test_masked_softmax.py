@@ -1,4 +1,4 @@
-"""A Softmax in float16 that needs no Casts: of few keys, without an added mask, in another type."""
+"""float16 Softmax without need of Casts: of few keys, without an added mask, in another type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that onnxruntime's own quantization writes, in all its formats, through the rules."""
+"""Models from onnxruntime's own quantization, in all its formats, through the rules."""
 
 from collections import Counter
 from pathlib import Path

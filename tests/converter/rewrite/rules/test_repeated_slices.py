@@ -1,4 +1,4 @@
-"""Loops that look like PyTorch's repeat_interleave, but compute something else, are no repetition of slices."""
+"""Loops that resemble PyTorch's repeat_interleave but compute something else stay unchanged."""
 
 from __future__ import annotations
 

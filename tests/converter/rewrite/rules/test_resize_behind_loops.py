@@ -1,4 +1,4 @@
-"""Resize behind recurrent layers and loops, built for a range of sizes: the rule's examples are built for one size each."""
+"""Resize behind recurrent layers and loops, built for a range of sizes; the rule's examples have one size each."""
 
 from pathlib import Path
 

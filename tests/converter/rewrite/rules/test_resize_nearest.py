@@ -1,4 +1,4 @@
-"""The nearest input of a Resize to sizes of run time, against exact fractions: ties fall where ONNX has them."""
+"""The nearest input of a Resize to sizes of run time, against exact fractions: ties fall as in ONNX."""
 
 import itertools
 import math

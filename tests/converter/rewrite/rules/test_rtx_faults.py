@@ -1,4 +1,4 @@
-"""Rules for what TensorRT-RTX computes wrongly: graphs that look like those and are right, which they leave alone."""
+"""Rules for faults of TensorRT-RTX leave similar but correct graphs unchanged."""
 
 from pathlib import Path
 

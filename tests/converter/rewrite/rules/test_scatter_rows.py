@@ -1,4 +1,4 @@
-"""Scatters of whole rows: as PyTorch exports those of graph networks, and what is none."""
+"""Scatters of whole rows as in exported graph networks, and similar scatters that are not."""
 
 from __future__ import annotations
 

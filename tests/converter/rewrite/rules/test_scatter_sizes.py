@@ -1,4 +1,4 @@
-"""A ScatterND that a rule writes has data of at least as many slices as updates, where sizes are not known before."""
+"""For unknown sizes, a ScatterND that a rule writes has data with at least as many slices as updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins that standard operators express: in small types, in branches, in old opsets, and compared with the original."""
+"""Plugins rewritten as standard operators: in small types, in branches, in old opsets, against the original."""
 
 from __future__ import annotations
 

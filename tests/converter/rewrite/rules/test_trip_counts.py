@@ -1,4 +1,4 @@
-"""Loops that count: how often they run, what they collect, and what they read at their counter, as onnxruntime has it."""
+"""Counting loops: their runs, scan outputs, and reads at the counter agree with onnxruntime."""
 
 from __future__ import annotations
 

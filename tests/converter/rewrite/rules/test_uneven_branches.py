@@ -1,4 +1,4 @@
-"""Branches of other sizes, built for a range of them: the rule's examples are built for one size each."""
+"""Branches of different sizes, built for a range of them; the rule's examples have one size each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that need an input's rank, element type or size refuse one that is unknown, and the fix that they name works."""
+"""Rules that need an input's rank, type or size refuse unknown ones, and the suggested fix works."""
 
 from __future__ import annotations
 

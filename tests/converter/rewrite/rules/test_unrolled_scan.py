@@ -1,4 +1,4 @@
-"""Scans that exporters unrolled: what is taken, with what, and what is left alone for each part that is another."""
+"""Scans unrolled by exporters: which are taken, with which operands, and which variants stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators from outside without a kernel: TensorRT gets their expansion, and the plan says so."""
+"""Outside operators without a kernel: TensorRT gets their expansion, and the plan says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins with a workspace in a branch of an If: what TensorRT-RTX builds, and what it computes."""
+"""Plugins with a workspace in a branch of an If: TensorRT-RTX's builds and numbers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A small encoder as frameworks export it: what onnxruntime's optimiser fuses, written out."""
+"""A small encoder as exported by frameworks, before onnxruntime's optimiser fuses it."""
 
 from __future__ import annotations
 

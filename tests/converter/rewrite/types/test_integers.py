@@ -1,4 +1,4 @@
-"""Integers in wider types: every operator that can leave a range, on values at both ends of it."""
+"""Integers in wider types: every operator that can leave the range, at both ends of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where types are legalised and where they are left: ends of the graph, bodies, constants, quantized values."""
+"""Where types are legalised and where they stay: ends of the graph, bodies, constants, quantized values."""
 
 from pathlib import Path
 

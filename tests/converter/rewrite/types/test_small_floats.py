@@ -1,4 +1,4 @@
-"""Casts to floats of a byte or less: every value of the format, every midpoint and its neighbours, all that is special."""
+"""Casts to floats of a byte or less: every value of the format, every midpoint and its neighbours, special values."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What inputs are taken for, by the nodes that read them, and the values that are made up for it."""
+"""The inferred meaning of inputs from their readers, and the values generated for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a selection makes is compared as what it is: ties within rounding are no errors, and planted errors are found."""
+"""Selections are compared by meaning: ties within rounding are no errors, and planted errors are found."""
 
 from __future__ import annotations
 
