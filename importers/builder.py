@@ -40,14 +40,14 @@ class OldOpsetError(ValueError):
 
 
 def bounded(count: int) -> int:
-    """Checks a count that an attribute decides, such as taps. Raises TooLargeError."""
+    """Checks a count that an attribute decides, such as the number of taps. Raises TooLargeError for a large one."""
     if count > MOST_NODES:
         raise TooLargeError(f"more than {MOST_NODES:,} elements")
     return count
 
 
 class Value:
-    """A value of a graph that is being built. Python's operators write nodes; the other operand may be a number.
+    """A value of a graph that is being built. Python's operators on it write nodes; the other operand may be a number.
 
     `shape[1:3]` writes a Slice of axis 0. Values are compared by `builder.Equal`: `==` asks for the same value.
     """
@@ -100,7 +100,7 @@ class _Operator(Protocol):
 
 
 class Builder:
-    """Collects nodes. `g.Softmax(x, axis=-1)` writes one and gives its result; `outputs=2` gives as many, as a tuple.
+    """Collects nodes. `g.Softmax(x, axis=-1)` writes one and returns its result; with `outputs=2` it returns two.
 
     A number of an operator that is known is written as an attribute, `g.Unsqueeze(x, axes=[1])`; where the opset has it
     as an input, it becomes a constant. A Python int is an int64, a float a float32; numpy's numbers and arrays keep
@@ -109,7 +109,7 @@ class Builder:
     """
 
     def __init__(self, opset: int, names: Callable[[str], str] | None = None) -> None:
-        """names: gives a fresh name for a hint; numbered hints without it."""
+        """names: makes an unused name from a hint; without it, hints are numbered."""
         self.opset = opset
         self.nodes: list[Any] = []
         self._made: set[str] = set()  # by nodes of the graph that is being written, and no output of it yet
@@ -133,7 +133,7 @@ class Builder:
     @overload
     def write(self, op_type: str, *inputs: Operand, **attributes: Any) -> Value: ...
     def write(self, op_type: str, *inputs: Operand, outputs: Outputs = 0, **attributes: Any) -> Any:
-        """Writes one node. Returns its result, or a tuple of `outputs` results. domain: of a non-standard operator."""
+        """Writes one node and returns its result, or a tuple of `outputs` results. domain: of a non-standard operator."""
         for key in ("to", "dtype"):
             if isinstance(attributes.get(key), str):
                 attributes[key] = NUMBERS[attributes[key]]
@@ -153,7 +153,7 @@ class Builder:
         return made[0] if outputs == 0 else tuple(made)
 
     def copy(self, node: onnx.NodeProto, inputs: Sequence[Operand]) -> list[Value]:
-        """The same node on other inputs; its outputs are fresh, and have no name where one is left out."""
+        """Copies the node to other inputs, with new outputs; an output that the node leaves out has no name."""
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
         made = [self.fresh(node.op_type) if name else Value(self, "") for name in node.output]
@@ -173,15 +173,15 @@ class Builder:
         return self._constants[key]
 
     def vector(self, *dims: Operand) -> Value:
-        """A shape from numbers and computed int64[1] values, as a list operand gives it."""
+        """Makes a shape (int64[n]) of numbers and of computed int64[1] values."""
         return Value(self, self._name(dims))
 
     def arange(self, count: Operand) -> Value:
-        """0, 1, ... as int64; count: int64[1]."""
+        """Counts 0, 1, … to count - 1, as int64; count: int64[1]."""
         return self.write("Range", 0, self.write("Squeeze", count), 1)
 
     def graph(self, signature: str, body: Callable[..., Sequence[Value]]) -> onnx.GraphProto:
-        """The graph of a Loop or an If: `body` writes it, from its inputs to its outputs; it may read outer values.
+        """Makes the subgraph of a Loop or an If. `body` writes it from its inputs; it may read outer values.
 
         signature: "(int64 k, bool go, float[n] sum) => (bool go_on, float[n] next)", in onnx.parser's syntax.
         """
@@ -198,7 +198,7 @@ class Builder:
         return graph
 
     def distinct(self, results: Sequence[Value]) -> list[Value]:
-        """The results as outputs of the graph: each made by a node of the graph, and no two the same."""
+        """Makes the results fit for outputs of the graph: each computed by a node of the graph, no two the same."""
         distinct = []
         for result in results:
             output = result if result.name in self._made else self.write("Identity", result)
@@ -215,7 +215,7 @@ class Builder:
         return (operand if isinstance(operand, Value) else self.constant(operand)).name
 
     def fresh(self, hint: str) -> Value:
-        """An unused value for a node's output."""
+        """Makes an unused value for a node's output."""
         return Value(self, self._names(hint))
 
     def _numbered(self, hint: str) -> str:
@@ -226,7 +226,7 @@ class Builder:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A constant in the type that a builder gives it."""
+    """Converts a constant to the type that a builder gives it."""
     array = np.asarray(value)
     if isinstance(value, (np.ndarray, np.generic)) or array.dtype.kind != "f":
         return array
@@ -246,7 +246,7 @@ def _unknown(op_type: str) -> str:
 
 @lru_cache(maxsize=4096)
 def moved_attributes(op_type: str, domain: str, opset: int, attributes: tuple[str, ...]) -> Mapping[str, int]:
-    """The attributes that the operator does not have in this opset: the place of the input instead, or -1."""
+    """Lists the attributes that this opset's operator lacks, with the place of the input that replaces each, or -1."""
     if domain or not attributes:
         return {}
     try:

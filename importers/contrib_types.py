@@ -1,4 +1,4 @@
-"""Infers types and shapes of onnxruntime's and TensorRT's own operators, so that onnx's shape inference goes through them.
+"""Infers types and shapes of onnxruntime's and TensorRT's own operators, so that onnx's shape inference does not stop there.
 
 onnxruntime's optimiser fuses nodes of a model into operators of its domain `com.microsoft`, and saves them, of which onnx
 knows nothing: a graph of twelve encoder layers would have types up to the first of them only. NVIDIA ModelOpt writes
@@ -210,7 +210,7 @@ def _same_rank(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
 
 
 def contrib_inference(domain: str, op_type: str, opset: int) -> Callable[[Any], None] | None:
-    """The inference function of the operator, as onnx.defs.OpSchema takes it; None for one of others.
+    """Returns the operator's inference function, as onnx.defs.OpSchema takes it, or None if it has none here.
 
     opset: the version of ONNX's own operators.
     """

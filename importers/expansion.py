@@ -25,7 +25,7 @@ EXPANDED_DOMAIN = f"{PLUGIN_NAMESPACE}.expanded"
 
 
 class ExpansionError(LookupError):
-    """An impossible expansion. expected, fix: as in a Problem."""
+    """The expansion is impossible. expected, fix: as in a Problem."""
 
     def __init__(self, what: str, expected: str, fix: str) -> None:
         super().__init__(what)
@@ -33,7 +33,7 @@ class ExpansionError(LookupError):
 
 
 def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
-    """The operator as an ONNX function, specialised for fields, connected inputs, dtype and opset.
+    """Writes the operator as an ONNX function for these fields, connected inputs, dtype and opset.
 
     Our own bodies reshape to full sizes only, never with 0 for "the same"; those of users stay as they are written. Absent
     optional inputs are not inputs of the function. Inputs of T reach the body as float32 under their port's name and
@@ -90,7 +90,7 @@ def _too_many(what: str) -> ExpansionError:
 
 
 def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.ModelProto:
-    """A copy of the model with every trtsmith plugin node expanded into standard operators.
+    """Copies the model with every trtsmith plugin node expanded into standard operators.
 
     dtypes: element type by value name (at least of the plugin nodes' first inputs); float32 where unknown.
     Nodes of other domains stay as they are. ExpansionError: the model's opset is older than expansions can be written in,
@@ -112,7 +112,7 @@ def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.Mode
 def with_functions(
     model: onnx.ModelProto, dtypes: Mapping[str, str]
 ) -> tuple[onnx.ModelProto, dict[str, onnx.FunctionProto]]:
-    """A copy in which every plugin node of ours is a call of a function of the model, and those functions by name.
+    """Copies the model with every trtsmith plugin node as a call of a function; also returns these functions by name.
 
     Arguments and errors as of `expand_model`.
     """
@@ -140,7 +140,7 @@ def with_functions(
 
 
 def function_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> onnx.FunctionProto:
-    """The operator of a plugin node of ours as a function of its connected inputs, as for `expand_model`."""
+    """Writes the operator of one of our plugin nodes as a function of its connected inputs, as for `expand_model`."""
     return expansion_function(*_expansion_of(node, dtypes, opset))
 
 
@@ -164,7 +164,7 @@ def _expansion_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -
 
 
 def plugin_nodes(graph: onnx.GraphProto) -> Iterable[onnx.NodeProto]:
-    """Our plugin nodes of a graph and of its subgraphs."""
+    """Yields our plugin nodes of a graph and of its subgraphs."""
     for node in graph.node:
         if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
             yield node

@@ -35,7 +35,7 @@ class FieldValue:
 
 
 def plugin_attributes(op: OpDef, fields: Fields) -> dict[str, Any]:
-    """Attributes of the plugin node: every field, and the two by which the parser looks the creator up."""
+    """Returns the attributes of the plugin node: every field, and the two by which the parser finds the creator."""
     attributes: dict[str, Any] = {
         f.name: list(fields[f.name]) if f.kind.is_list else fields[f.name] for f in op.fields
     }
@@ -43,7 +43,7 @@ def plugin_attributes(op: OpDef, fields: Fields) -> dict[str, Any]:
 
 
 def plugin_fields(op: OpDef, fields: Fields) -> tuple[FieldValue, ...]:
-    """The PluginFieldCollection that makes the same plugin."""
+    """Returns the PluginFieldCollection that makes the same plugin."""
     rendered = []
     for f in op.fields:
         value = fields[f.name]
@@ -53,7 +53,7 @@ def plugin_fields(op: OpDef, fields: Fields) -> tuple[FieldValue, ...]:
 
 
 def fields_of_node(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields back from a plugin node's attributes: the inverse of plugin_attributes. KeyError if one is missing."""
+    """Reads the fields from a plugin node's attributes: the inverse of plugin_attributes. KeyError if one is missing."""
 
     def field(f: Field) -> Any:
         value = attributes[f.name]
@@ -66,7 +66,7 @@ def fields_of_node(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_fields(op: OpDef, fields: Fields) -> Refusal | None:
-    """The first field that is missing, unknown, mistyped or out of range, or None."""
+    """Returns the first field that is missing, unknown, mistyped or out of range, or None."""
     unknown = sorted(set(fields) - {f.name for f in op.fields})
     if unknown:
         names = ", ".join(f.name for f in op.fields) or "none"
@@ -123,7 +123,7 @@ def _fault(f: Field, value: Any) -> str:
 
 
 def read_attribute(attr: Attr, raw: Any) -> tuple[Any, Refusal | None]:
-    """The value of an alias's attribute from what a node has.
+    """Returns the value of an alias's attribute, read from the node's attributes.
 
     A scalar may arrive as a one-element list and a number the reverse, an integer where a float is meant, and bytes for str.
     """

@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|@(?P<field>\w+)@', re.DOTALL)
 
 
 def filled(body: str, fields: Mapping[str, Any]) -> str:
-    """The body with the values of its fields."""
+    """Fills the values of fields into the body."""
 
     def value(match: re.Match[str]) -> str:
         name = match["field"]
@@ -27,7 +27,7 @@ def filled(body: str, fields: Mapping[str, Any]) -> str:
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """Floating-point numbers of any type as float64; other elements as they are."""
+    """Converts floating-point numbers of any type to float64; other elements stay."""
     return array.astype(np.float64) if array.dtype.kind == "f" or array.dtype.name == "bfloat16" else array
 
 

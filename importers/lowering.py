@@ -44,7 +44,7 @@ def _no_constant(_name: str) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class ForeignNode:
-    """A node as found in a graph, free of any graph library.
+    """A node of a graph as plain data, independent of any graph library.
 
     inputs:   value names in order, "" where an optional input is left out.
     outputs:  the same, "" where nobody reads the value.
@@ -76,7 +76,7 @@ class Lowered:
 
 
 def lower(node: ForeignNode, opset: int) -> Lowered | Refusal | None:
-    """Lowers a foreign node; a Refusal with the reason, or None if no operator has such an alias.
+    """Lowers a foreign node. Returns a Refusal with the reason, or None if no operator has such an alias.
 
     opset: version of the node's domain that the model imports.
     """
@@ -307,7 +307,7 @@ def _cast(source: str, result: str, dtype: str) -> onnx.NodeProto:
 
 
 def parse_statements(text: str, opset: int) -> list[onnx.NodeProto]:
-    """ONNX statements (`y = Op <attr = 1> (x)`, one a line) as nodes. ParseError is a bug in a definition."""
+    """Parses ONNX statements (`y = Op <attr = 1> (x)`, one a line) into nodes. ParseError is a bug in a definition."""
     function = onnx.parser.parse_function(
         f'<domain: "fragment", opset_import: ["" : {opset}]> fragment (unused) => (unused) {{\n{text}\n}}'
     )

@@ -143,7 +143,9 @@ class Attr:
 
 
 def attrs(**given: int | float | str | type) -> tuple[Attr, ...]:
-    """Attributes by name: with a default, of its type; or required, where a type stands for one (int, float, str)."""
+    """Makes attributes by name. A value is the default of its type; a type (int, float, str) makes the attribute
+    required.
+    """
     kinds: Mapping[type, Kind] = {int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
     return tuple(
         Attr(name, kinds[value]) if isinstance(value, type) else Attr(name, kinds[type(value)], value)

@@ -120,7 +120,7 @@ PROVIDER_DOMAIN = "trt.plugins"
 
 @dataclass(frozen=True, eq=False)
 class KnownOperators:
-    """The packages in force, and what is looked up in their operators and ours."""
+    """The packages in force, and the look-up tables of their operators and ours."""
 
     packages: tuple[OperatorPackage, ...] = ()
 
@@ -134,12 +134,12 @@ class KnownOperators:
 
     @cached_property
     def package_of(self) -> Mapping[str, OperatorPackage]:
-        """By the names of operators; ours are of none."""
+        """Packages by the names of their operators; ours belong to none."""
         return {op.name: package for package in self.packages for op in package.operators}
 
     @cached_property
     def aliases(self) -> Mapping[str, tuple[tuple[OpDef, Alias], ...]]:
-        """By op_type, in the order to try them."""
+        """Aliases by op_type, in the order to try them."""
         index: dict[str, list[tuple[OpDef, Alias]]] = {}
         for op in self.operators:
             for alias in (*op.aliases, own_alias(op)):
@@ -152,7 +152,7 @@ _IN_FORCE: ContextVar[KnownOperators] = ContextVar("trtsmith_operators", default
 
 @contextmanager
 def using(packages: Iterable[OperatorPackage]) -> Iterator[None]:
-    """These packages, and no others, are in force inside the block. A thread that is begun there starts without them.
+    """Puts these packages, and no others, in force inside the block. A thread started there begins without them.
 
     What they bring is taken as it is: trtsmith.converter.operators checks packages before.
     """
@@ -164,32 +164,32 @@ def using(packages: Iterable[OperatorPackage]) -> Iterator[None]:
 
 
 def packages_in_force() -> tuple[OperatorPackage, ...]:
-    """In the order in which they were given."""
+    """Returns the packages in force, in the order in which they were given."""
     return _IN_FORCE.get().packages
 
 
 def operators() -> tuple[OpDef, ...]:
-    """Ours, and those of the packages in force."""
+    """Returns our operators, and those of the packages in force."""
     return _IN_FORCE.get().operators
 
 
 def by_name() -> Mapping[str, OpDef]:
-    """Operators by plugin name."""
+    """Returns operators by plugin name."""
     return _IN_FORCE.get().by_name
 
 
 def package_of(op_name: str) -> OperatorPackage | None:
-    """The package in force that brings the operator of this name; None for one of ours."""
+    """Returns the package in force that brings this operator, or None for one of ours."""
     return _IN_FORCE.get().package_of.get(op_name)
 
 
 def standing_for(op_type: str) -> OpDef:
-    """The operator of ours that a rule puts in the place of this one of ONNX."""
+    """Returns our operator that a rule puts in place of this ONNX operator."""
     return next(op for op in OPS if op.onnx == op_type)
 
 
 def own_alias(op: OpDef) -> Alias:
-    """The alias `trtsmith::<name>`, which the torch exporter writes: ports and fields under their own names."""
+    """Makes the alias `trtsmith::<name>`, which the torch exporter writes: ports and fields under their own names."""
     return Alias(
         op_type=op.name,
         domains=(PLUGIN_NAMESPACE,),
@@ -203,12 +203,12 @@ def own_alias(op: OpDef) -> Alias:
 
 
 def normalise_domain(domain: str | None) -> str:
-    """The default domain has two names."""
+    """Returns "" for both names of the default domain."""
     return "" if domain in (None, "ai.onnx") else str(domain)
 
 
 def op_name(node: onnx.NodeProto) -> str:
-    """The op_type, with its domain where that is not ONNX's: domain::op_type."""
+    """Returns the op_type with its domain, as domain::op_type, without it for ONNX's."""
     domain = normalise_domain(node.domain)
     return f"{domain}::{node.op_type}" if domain else node.op_type
 
@@ -219,7 +219,7 @@ def _is_standard(op_type: str) -> bool:
 
 
 def find_aliases(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Alias], ...]:
-    """Every (operator, alias) that a node of this domain and op_type may mean, in the order to try them.
+    """Returns every (operator, alias) that a node of this domain and op_type may mean, in the order to try them.
 
     modelopt's domain matches every alias, and so does no domain at all (old models), unless ONNX has an operator of
     that name.
@@ -231,12 +231,12 @@ def find_aliases(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Alias],
 
 
 def known_domains() -> frozenset[str]:
-    """Domains of all aliases, for telling a custom operator from a standard one."""
+    """Returns the domains of all aliases, which tell custom operators from standard ones."""
     return frozenset(
         d for pairs in _IN_FORCE.get().aliases.values() for _, s in pairs for d in s.domains if d
     )
 
 
 def alias_names() -> tuple[str, ...]:
-    """Every op_type that is an alias of some operator."""
+    """Returns every op_type that is an alias of some operator."""
     return tuple(sorted(_IN_FORCE.get().aliases))

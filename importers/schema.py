@@ -27,7 +27,7 @@ _ONLY = {variable: NUMBERS[types[0]] for variable, types in TYPE_VARIABLES.items
 
 
 def schema_of(op: OpDef) -> onnx.defs.OpSchema:
-    """The operator's schema in domain `trtsmith`, version 1, with its shape rule as inference function."""
+    """Makes the operator's schema in domain `trtsmith`, version 1, with its shape rule as inference function."""
     option = onnx.defs.OpSchema.FormalParameterOption
     schema = onnx.defs.OpSchema(
         op.name,
@@ -59,7 +59,7 @@ def schema_of(op: OpDef) -> onnx.defs.OpSchema:
 
 
 def operator_inference(op: OpDef) -> Callable[[Any], None]:
-    """The operator's shape rule as an inference function, as onnx.defs.OpSchema takes it."""
+    """Makes an inference function of the operator's shape rule, as onnx.defs.OpSchema takes it."""
 
     def infer(context: Any) -> None:
         attributes = {f.name: context.get_attribute(f.name) for f in op.fields}

@@ -1,4 +1,4 @@
-"""Writes calls of other PyTorch operators as the nodes that aliases match.
+"""Writes calls of other projects' PyTorch operators as the nodes that aliases match.
 
 An alias means the operator of PyTorch whose namespace is its domain and whose name is its op_type, or that in snake_case:
 `torchvision::roi_align` is torch.ops.torchvision.roi_align, and `mycompany::VoxelMaxPool` is
@@ -49,7 +49,7 @@ class CallArguments:
 
     @staticmethod
     def of(schema: Any) -> CallArguments:
-        """From a torch.FunctionSchema."""
+        """Reads the arguments from a torch.FunctionSchema."""
         types = {argument.name: str(argument.type) for argument in schema.arguments}
         tensors = tuple(name for name, type_ in types.items() if type_ in _TENSORS)
         others = {name: _plain(type_) for name, type_ in types.items() if name not in tensors}
@@ -59,7 +59,7 @@ class CallArguments:
         return CallArguments(tuple(types), tensors, others, defaults, len(schema.returns))
 
     def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """(tensors in order, None for an absent one; attributes that are given), of one call."""
+        """Splits one call's arguments into tensors in order, None for an absent one, and given attributes."""
         given = self.defaults | dict(zip(self.names, args, strict=False)) | kwargs
         attributes = {name: given[name] for name in self.attributes if given.get(name) is not None}
         return [given.get(name) for name in self.tensors], attributes
@@ -71,13 +71,13 @@ def _plain(type_: str) -> str:
 
 
 def node_of_call(namespace: str, name: str) -> tuple[str, str] | None:
-    """(domain, op_type) of the node that a call of torch.ops.<namespace>.<name> becomes; None where no alias means it."""
+    """Returns (domain, op_type) of the node for a call of torch.ops.<namespace>.<name>, or None without an alias."""
     alias = alias_of_call(namespace, name)
     return None if alias is None else (namespace, alias.op_type)
 
 
 def alias_of_call(namespace: str, name: str) -> Alias | None:
-    """The first alias that means torch.ops.<namespace>.<name>."""
+    """Returns the first alias that means torch.ops.<namespace>.<name>."""
     aliases = [alias for op in operators() for alias in op.aliases if namespace in alias.domains]
     exact = [alias for alias in aliases if alias.op_type == name]
     return next(iter(exact or [alias for alias in aliases if _snake(alias.op_type) == name]), None)
@@ -88,7 +88,7 @@ def _snake(name: str) -> str:
 
 
 def argument_faults(schema: Any) -> list[str]:
-    """What keeps a call with this schema from being a node, one sentence each."""
+    """Lists the reasons why a call with this schema cannot become a node, one sentence each."""
     told = CallArguments.of(schema)
     return [
         f"its argument {name!r} is of the type {type_}, which no attribute has"
@@ -98,7 +98,7 @@ def argument_faults(schema: Any) -> list[str]:
 
 
 def translation_of(schema: Any, domain: str, op_type: str) -> Callable[..., Any]:
-    """What torch.onnx.export calls for an operator: it places the node `domain::op_type`."""
+    """Makes the function that torch.onnx.export calls for an operator: it writes the node `domain::op_type`."""
     from onnxscript.values import Op, Opset
 
     told = CallArguments.of(schema)

@@ -36,7 +36,7 @@ _SCHEMA_TYPE = {
 
 
 def schema(op: OpDef) -> str:
-    """The operator's PyTorch schema: tensors in port order, then fields in field order."""
+    """Returns the operator's PyTorch schema: tensors in port order, then fields in field order."""
     parameters = [f"Tensor{'? ' + p.name + '=None' if p.optional else ' ' + p.name}" for p in op.inputs]
     for f in op.fields:
         default = (
@@ -92,14 +92,14 @@ _DEFINED: dict[str, _Registration] = {}
 
 
 def define_known() -> None:
-    """Make `torch.ops.trtsmith.*` of the operators from outside that are in force and have a PyTorch side."""
+    """Defines `torch.ops.trtsmith.*` for the outside operators in force that have a PyTorch side."""
     for op in operators():
         if op.torch_reference is not None:
             define(op)
 
 
 def define(op: OpDef) -> None:
-    """Make `torch.ops.trtsmith.<snake_case_name>` of an operator that has a PyTorch side.
+    """Defines `torch.ops.trtsmith.<snake_case_name>` for an operator that has a PyTorch side.
 
     Another definition takes the place of one that has its name. If the schema stays, so does what PyTorch calls: programs
     that were exported before go on.
@@ -141,7 +141,7 @@ def _define(op: OpDef) -> None:
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's own operators that mean ours, or those of a package in force, in terms of these.
+    """Maps PyTorch's own operators to calls of the operators, ours or a package's, that mean the same.
 
     As ExportedProgram.run_decompositions takes it.
     """
@@ -154,7 +154,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
-    """Our operators as nodes of their own, as torch.onnx.export takes it."""
+    """Maps our operators to functions that write them as nodes, as torch.onnx.export takes them."""
     from onnxscript.values import Op, Opset
 
     domain = Opset(PLUGIN_NAMESPACE, 1)
@@ -182,7 +182,7 @@ def export(
     dynamic_shapes: Any = None,
     optimise: bool = True,
 ) -> None:
-    """Export a module that uses `torch.ops.trtsmith.*` (or PyTorch operators that mean the same) to an ONNX file.
+    """Exports a module that uses `torch.ops.trtsmith.*` (or PyTorch operators that mean the same) to an ONNX file.
 
     args: example inputs; dynamic_shapes: as torch.export.export takes them; the names of its Dims are those of the ONNX
     file. optimise: whether the exporter folds constants, so that normalisations become part of the weights; without,
@@ -225,7 +225,7 @@ def _unsaid(*parts: Any) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps to itself what PyTorch's exporter says of itself; what stops it is raised. One thread at a time is inside.
+    """Silences the messages of PyTorch's exporter; its errors are raised. One thread at a time is inside.
 
     Loggers and warning filters are those of the process, and so is much of what PyTorch's tracer keeps.
     """

@@ -1,4 +1,4 @@
-"""Declares how a Triton kernel computes an operator's plugin: data beside the kernel, in kernels/<snake>_triton.py.
+"""Declares, as data beside kernels/<snake>_triton.py, how a Triton kernel computes an operator's plugin.
 
 Ports, fields and shapes are those of the operator's OpDef. What is declared here is what a launch needs: where each
 parameter of the kernel comes from, how many programs there are, and with which constants the kernel is compiled.
@@ -71,7 +71,7 @@ class TritonKernel:
 
     @property
     def ways(self) -> tuple[Tuning, ...]:
-        """The tunings with the kernel's own values filled in."""
+        """Returns the tunings with the kernel's own values filled in."""
         return tuple(
             Tuning(
                 {**self.constants, **way.constants},

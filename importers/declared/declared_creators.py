@@ -24,7 +24,7 @@ class DeclaredField:
 
 @dataclass(frozen=True)
 class DeclaredCreator:
-    """One creator. home: who brings it. required: fields without which it makes no plugin, where that is known.
+    """One creator. home: the library that brings it. required: fields that it cannot do without, as far as known.
 
     interface: of its plugins, where that is known; family: 3 (V3), 2 (V2) or 0 for another.
     """
@@ -46,7 +46,7 @@ class DeclaredCreator:
 def matching(
     creators: Iterable[DeclaredCreator], name: str, version: str, namespace: str, domain: str
 ) -> DeclaredCreator | None:
-    """The creator that the ONNX parser finds for a node: by its plugin_namespace, then by its domain as the namespace."""
+    """Finds the creator as the ONNX parser does: by the node's plugin_namespace, then by its domain."""
     found = [creator for creator in creators if (creator.name, creator.version) == (name, version)]
     for wanted in (namespace, domain):
         for creator in found:

@@ -38,7 +38,7 @@ _WRITTEN = {"int32": "an INT or INTS attribute", "float32": "a FLOAT or FLOATS a
 
 
 def attribute_faults(creator: DeclaredCreator, attributes: Sequence[A]) -> Iterator[Refusal]:
-    """Faults that prevent the plugin, or make it differ from the node's attributes."""
+    """Lists the faults that prevent the plugin, or make it differ from the node's attributes."""
     fields = {field.name: field for field in creator.fields}
     given = {attribute.name for attribute in attributes}
     names = ", ".join(fields) or "(none)"
@@ -63,7 +63,7 @@ def attribute_faults(creator: DeclaredCreator, attributes: Sequence[A]) -> Itera
 
 
 def attribute_notes(creator: DeclaredCreator, attributes: Sequence[A]) -> Iterator[str]:
-    """Surprises in how the parser passes attributes, one sentence each."""
+    """Explains how the parser passes attributes where this may surprise, one sentence each."""
     fields = {field.name: field for field in creator.fields}
     given = {attribute.name: attribute for attribute in attributes}
     left = [field for name, field in fields.items() if name not in given and name not in creator.required]
@@ -89,7 +89,7 @@ def attribute_notes(creator: DeclaredCreator, attributes: Sequence[A]) -> Iterat
 
 
 def passed_fields(creator: DeclaredCreator, attributes: Sequence[A]) -> tuple[FieldValue, ...] | None:
-    """The fields that the parser gives the creator; None where one is a tensor."""
+    """Returns the fields that the parser gives the creator, or None where one of them is a tensor."""
     given = {attribute.name: attribute for attribute in attributes}
     values = []
     for field in creator.fields:
@@ -108,7 +108,7 @@ def passed_fields(creator: DeclaredCreator, attributes: Sequence[A]) -> tuple[Fi
 
 
 def values_of(attributes: Sequence[A]) -> Mapping[str, Any]:
-    """Attribute values by name, without those that the parser reads itself."""
+    """Returns the attributes' values by name, without those that the parser reads itself."""
     return {a.name: helper.get_attribute_value(a) for a in attributes if a.name not in OF_PARSER}
 
 

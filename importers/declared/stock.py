@@ -23,7 +23,7 @@ Release = tuple[int, ...]
 
 @dataclass(frozen=True)
 class StockPlugin:
-    """A plugin as some releases of TensorRT declare it. first, last: the oldest and newest of them; others lie between.
+    """A plugin as some releases of TensorRT declare it. first, last: the oldest and the newest of these releases.
 
     newest: whether `last` is the newest release that the table knows: later ones are taken to have it too.
     """
@@ -40,7 +40,7 @@ class StockPlugin:
 
     @property
     def releases(self) -> str:
-        """Such as "TensorRT 8.6 to 10.16"."""
+        """Names the releases, as in "TensorRT 8.6 to 10.16"."""
         first, last = (".".join(map(str, release)) for release in (self.first, self.last))
         return f"TensorRT {first}" + (" on" if self.newest else f" to {last}" if last != first else "")
 
@@ -55,7 +55,7 @@ def stock_table() -> tuple[StockPlugin, ...]:
 
 @cache
 def stock_plugins(release: Release = ()) -> tuple[StockPlugin, ...]:
-    """The plugins of a TensorRT, one for each name and version; those of the newest if its version is unknown."""
+    """Lists the plugins of one TensorRT, one for each name and version; of the newest TensorRT if it is unknown."""
     found: dict[tuple[str, str], StockPlugin] = {}
     for plugin in stock_table():
         if plugin.is_in(release):
@@ -70,7 +70,7 @@ def stock_names() -> frozenset[str]:
 
 @cache
 def stock_op_types() -> frozenset[str]:
-    """The same, but for those that ONNX has an operator of: the parser takes such nodes for ONNX's, in any domain."""
+    """Names those plugins whose nodes the parser does not take for ONNX's operators of the same name."""
     return frozenset(name for name in stock_names() if not onnx.defs.has(name))
 
 

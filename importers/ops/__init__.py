@@ -1,1 +1,1 @@
-"""Holds the definitions, one module for each operator; modules with a leading underscore hold what several share."""
+"""Defines the operators, one module for each; modules with a leading underscore hold what several share."""

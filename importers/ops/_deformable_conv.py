@@ -79,7 +79,7 @@ def _symmetric(fields: Fields) -> tuple[int, int] | None:
 
 
 def expand(expansion: Expansion) -> Value:
-    """One graph for any batch, height and width; fields are inlined.
+    """Writes one graph for any batch, height and width, with the fields' values inlined.
 
     The input becomes rows [N*OG*H*W + 1, C/OG], the last of which is zero. Each of the four corners of every sample is
     gathered by row; a corner outside the input, or of a position that is NaN, has weight zero and takes the last row.
@@ -109,7 +109,7 @@ def expand(expansion: Expansion) -> Value:
     moves = g.Reshape("offset", [images, taps, 2, out_h, out_w])
 
     def positions(axis: int, tap: Value, count: Value, shape: list[Value | int]) -> Value:
-        """Along one axis, y or x: of each tap at each output pixel."""
+        """Computes where each tap of each output pixel lies along one axis, y or x."""
         tap_column = g.Reshape(tap * [fields["dilation"][axis]], tap_shape)
         out = g.arange(count) * [fields["stride"][axis]] - [fields["padding"][axis]]
         move = g.Reshape(g.Slice(moves, [axis], [axis + 1], [2]), plane_shape)
@@ -183,7 +183,7 @@ def _extent(fields: Fields, axis: int, size: Any, kernel: Any) -> Any:
 
 
 def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    """Height and width are those of `offset`, which keep their names where they are symbolic."""
+    """Takes height and width from `offset`, whose symbolic names stay."""
     extents = []
     for axis in (0, 1):
         size = shapes["offset"][2 + axis]
@@ -194,7 +194,7 @@ def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    """Batch, channels, taps and output size must agree between the inputs; groups must divide the channels."""
+    """Checks that batch, channels, taps and output size agree between the inputs, and that groups divide the channels."""
     faults: list[str] = []
     groups, offset_groups = fields["groups"], fields["offset_groups"]
 
@@ -236,7 +236,7 @@ def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[
 
 
 def reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """Tap by tap in float64, on an input with a ring of zeros around it.
+    """Adds tap by tap in float64, on an input with a ring of zeros around it.
 
     A position clamped into the ring reads zero, so no corner needs a test of its own; NaN goes to the ring as well.
     """
@@ -281,7 +281,7 @@ def reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
-    """Columns by gather, then one batched matrix product.
+    """Gathers the columns, then computes one batched matrix product.
 
     Values, mask and product are in the inputs' dtype; positions are at least float32, because half precision has no
     fractions left at coordinates of a few hundred.
@@ -328,7 +328,7 @@ def torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
 
 
 def work(fields: Fields, shapes: Shapes) -> Work:
-    """Four corners for each sample of a channel; their shares, once for an offset group; then the convolution."""
+    """Counts four corners for each sample of a channel, their weights once for an offset group, and the convolution."""
     batch, channels = shapes["x"][:2]
     out_channels, depth, kernel_h, kernel_w = shapes["weight"]
     places = batch * kernel_h * kernel_w * shapes["output"][2] * shapes["output"][3]
@@ -341,7 +341,7 @@ def work(fields: Fields, shapes: Shapes) -> Work:
 
 
 def deformable_convolution(masked: bool, **own: Any) -> OpDef:
-    """The operator with or without a mask input. own: its name, its doc and its aliases."""
+    """Defines the operator with or without a mask input. own: its name, its doc and its aliases."""
     return OpDef(
         inputs=(X, OFFSET, *((MASK,) if masked else ()), WEIGHT, BIAS),
         outputs=(OUTPUT,),

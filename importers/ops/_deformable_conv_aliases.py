@@ -1,4 +1,4 @@
-"""Lists the aliases that deformable convolutions with a mask and without share."""
+"""Lists the aliases that deformable convolutions with and without a mask share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Ref
 
 
 def pair(value: Sequence[int]) -> tuple[int, int]:
-    """(height, width) from one number for both or from two."""
+    """Returns (height, width), given one number for both or two numbers."""
     return (value[0], value[0]) if len(value) == 1 else (value[0], value[1])
 
 
@@ -19,7 +19,7 @@ def spans(name: str, default: int) -> Attr:
 
 
 def fields(stride: Any, padding: Sequence[int], dilation: Any, groups: int, offset_groups: int) -> Fields:
-    """padding: one number, (height, width), or (top, left, bottom, right)."""
+    """Computes the fields. padding: one number, (height, width), or (top, left, bottom, right)."""
     sides = tuple(padding) if len(padding) == 4 else pair(padding) * 2
     return {
         "stride": pair(stride),
@@ -74,7 +74,7 @@ def _onnx_guard(node: AliasedNode) -> Refusal | None:
 
 
 def onnx_alias(masked: bool) -> Alias:
-    """ai.onnx::DeformConv, with its mask connected or not."""
+    """Describes ai.onnx::DeformConv, whose mask may be connected or not."""
     return Alias(
         op_type="DeformConv",
         domains=("",),
@@ -112,7 +112,7 @@ _TORCHVISION_NUMBERS = (
 
 
 def torchvision_alias(masked: bool) -> Alias:
-    """torchvision::deform_conv2d. Its mask input is always connected; use_mask says whether it counts."""
+    """Describes torchvision::deform_conv2d. Its mask is always connected; use_mask says whether it counts."""
     return Alias(
         op_type="deform_conv2d",
         domains=("torchvision",),

@@ -34,7 +34,7 @@ def drawn_offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -
 
 
 def cases(masked: bool) -> tuple[Case, ...]:
-    """Cases of the operator with or without a mask input."""
+    """Makes the cases of the operator with or without a mask input."""
 
     def case(
         name: str,

@@ -1,4 +1,4 @@
-"""Holds what the forms of multi-scale deformable attention share: aliases, expansion, benchmarks, the largest case."""
+"""Defines aliases, expansion, benchmarks and the largest case for the forms of multi-scale deformable attention."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trtsmith.importers.opdef import (
 
 
 def expand(expansion: Expansion) -> Value:
-    """The operator whose locations and weights are inputs."""
+    """Expands the operator whose locations and weights are inputs."""
     g = Builder(expansion.opset)
     sampling = _Sampling(g, *g.inputs("attention_weights"))
     locations = g.Transpose("sampling_locations", perm=[0, 2, 1, 3, 4, 5])
@@ -39,7 +39,7 @@ def expand(expansion: Expansion) -> Value:
 
 
 def expand_from_offsets(expansion: Expansion) -> Value:
-    """The operator that has reference points, offsets and logits."""
+    """Expands the operator that has reference points, offsets and logits."""
     g = Builder(expansion.opset)
     batch, given = g.Shape("value")[:1], g.Shape("attention_logits")[:1]
     quotient = batch / g.Where(g.Equal(given, [0]), [1], given)
@@ -65,7 +65,7 @@ def expand_from_offsets(expansion: Expansion) -> Value:
     share_of_extent = 0.5 / g.Cast(points, to="float32")
 
     def positions(axis: int) -> Value:
-        """In pixels along x or y: a reference, and offsets in pixels or in shares of a box."""
+        """Computes pixels along x or y, from a reference and from offsets in pixels or in shares of a box."""
         size = g.Reshape(sampling.sizes[axis], sizes_shape)
         extent = g.Slice(twice, [axis + 2], [axis + 3], [6]) * size * share_of_extent
         away = g.Slice(offsets, [axis], [axis + 1], [6]) * g.Where(is_box, extent, 1.0)
@@ -150,7 +150,7 @@ HEADS, CHANNELS = 8, 32
 
 
 def stored(levels: Levels, order: Iterable[int]) -> tuple[np.ndarray, int]:
-    """[L]: where each level starts when they are stored in this order, and how many positions all have."""
+    """Returns where each level starts ([L]) when levels are stored in this order, and the number of all positions."""
     starts, count = np.zeros(len(levels), np.int64), 0
     for level in order:
         starts[level], count = count, count + levels[level][0] * levels[level][1]
@@ -158,18 +158,18 @@ def stored(levels: Levels, order: Iterable[int]) -> tuple[np.ndarray, int]:
 
 
 def pixels(levels: Levels) -> np.ndarray:
-    """[S, 2]: the centre (x, y) of every position of every level, 0 to 1. An encoder's queries are these."""
+    """Returns [S, 2]: the centre (x, y) of every position of every level, 0 to 1. An encoder's queries are these."""
     return np.concatenate([grid(height, width) for height, width in levels])
 
 
 def grid(height: int, width: int) -> np.ndarray:
-    """[height * width, 2]: centres (x, y), row by row, 0 to 1."""
+    """Returns [height * width, 2]: centres (x, y), row by row, 0 to 1."""
     y, x = np.meshgrid((np.arange(height) + 0.5) / height, (np.arange(width) + 0.5) / width, indexing="ij")
     return np.stack([x.ravel(), y.ravel()], axis=1)
 
 
 def work(_fields: Fields, shapes: Shapes) -> Work:
-    """The work: for each sample four corners of D channels; and its position, fractions and shares, 16 operations."""
+    """Counts for each sample four corners of D channels, and 16 operations for its position, fractions and weights."""
     samples = math.prod(shapes["attention_weights"])
     return Work(flops=samples * (8 * shapes["value"][3] + 16))
 

@@ -1,4 +1,4 @@
-"""Defines what operators share: rules of sizes and of attributes' values, an axis of a tensor, and helpers of cases."""
+"""Defines helpers that operators share: checks of sizes and of attributes' values, a tensor's axis, and helpers of cases."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ STRANGE = (np.nan, np.inf, -np.inf, 1e30, -1e30)
 
 
 def put_every(step: int, array: np.ndarray, values: Sequence[float]) -> None:
-    """These values, one after the other, in the place of every so many elements."""
+    """Replaces every so many-th element by these values, in turn."""
     flat = array.reshape(-1)
     flat[::step] = np.resize(values, flat[::step].shape)
 
 
 def put_some(rng: np.random.Generator, share: float, array: np.ndarray, values: Sequence[float]) -> None:
-    """Any of these values in the place of a share of the elements."""
+    """Replaces a share of the elements, at random, by any of these values."""
     chosen = rng.random(array.shape) < share
     array[chosen] = rng.choice(values, int(chosen.sum()))
 
 
 def then(make: Callable[[np.random.Generator], Made], change: Callable[..., None] | None, *more: Any) -> Any:
-    """A case's inputs: those that `make` gives, after `change(rng, inputs, *more)` where there is one."""
+    """Makes a case's inputs by `make`, and then changes them by `change(rng, inputs, *more)` if there is one."""
 
     def made(rng: np.random.Generator) -> Made:
         inputs = make(rng)
@@ -44,12 +44,12 @@ FLAG = (0, 1)
 
 
 def flag(name: str, doc: str, default: int = 0) -> Field:
-    """A field that is 0 or 1."""
+    """Makes a field that is 0 or 1."""
     return Field(name, Kind.INT, doc, default=default, allowed=FLAG)
 
 
 def value_refusal(node: AliasedNode, limits: Mapping[str, Any]) -> Refusal | None:
-    """Of the first attribute that has a value which it may not have.
+    """Refuses the first attribute whose value is outside its limits.
 
     limits: by names of attributes, the values that one may have (a tuple), the least of them (a number), or the least and
     the largest (a list).
@@ -71,7 +71,7 @@ AXIS = Field("axis", Kind.INT, "the axis, from the end where negative", default=
 
 
 def axis_of(fields: Fields, shapes: Any) -> int:
-    """The axis of the input x, from its start."""
+    """Returns the axis of the input x, counted from the front."""
     rank = len(shapes["x"])
     for axis in range(rank):
         if fields["axis"] in (axis, axis - rank):
@@ -80,7 +80,7 @@ def axis_of(fields: Fields, shapes: Any) -> int:
 
 
 def check_axis(fields: Fields, shapes: Any) -> list[str]:
-    """`check` of an OpDef: whether the input x has the axis."""
+    """Checks, as an OpDef's `check`, whether the input x has the axis."""
     x = shapes.get("x")
     if x is None or -len(x) <= fields["axis"] < len(x):
         return []
@@ -88,13 +88,14 @@ def check_axis(fields: Fields, shapes: Any) -> list[str]:
 
 
 def size_of(shapes: Any, port: str, axis: int) -> Any:
-    """A size of an input; None where it is not known, or the input is not there."""
+    """Returns a size of an input, or None if it is unknown or the input is absent."""
     return shapes[port][axis] if port in shapes else None
 
 
 def size_faults(shapes: Any, *rules: tuple[Any, ...]) -> list[str]:
-    """A sentence for each size that is known and not as a rule says: (port, axis, size), or (port, axis, port, axis) of two
-    that are the same, or (port, axis, size, how that size is computed). A size that is None is not known."""
+    """Returns a sentence for each known size that breaks its rule. A rule is (port, axis, size), or (port, axis, port, axis)
+    for two equal sizes, or (port, axis, size, how that size is computed). A size of None is unknown.
+    """
     faults = []
     for port, axis, wanted, *more in rules:
         found, of_port = size_of(shapes, port, axis), isinstance(wanted, str)
@@ -112,7 +113,7 @@ MOST = 2**31 - 1
 
 
 def faults_of_int32(shapes: Any, *places: tuple[str, int]) -> list[str]:
-    """A sentence for each (port, axis) whose size is known and too large; one of a negative axis counts from the end."""
+    """Returns a sentence for each (port, axis) whose known size int32 cannot hold. A negative axis counts from the end."""
     return [
         f"{port}[{axis}] = {size}, more than 2^31 - 1"
         for port, axis in places

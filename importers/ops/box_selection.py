@@ -42,7 +42,7 @@ from trtsmith.importers.ops.selection._selection_loop_onnx import SelectionLoop
 
 
 def expand(expansion: Expansion) -> tuple[Value, Value]:
-    """A box of which a corner is no number, or that has no end, has no area here, and so overlaps none."""
+    """Expands the operator. A box with a NaN or infinite corner has no area here, and so overlaps none."""
     g = Builder(expansion.opset)
     (scores,) = g.inputs("scores")
     limited = "score_threshold" in expansion.present

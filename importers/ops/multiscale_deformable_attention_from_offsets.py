@@ -34,7 +34,7 @@ from trtsmith.importers.ops.multiscale_deformable_attention import (
 
 
 def work(_fields: Fields, shapes: Shapes) -> Work:
-    """The work: as with locations, four operations for a sample's pixel, and four for its softmax."""
+    """Counts the work as with locations, plus four operations for a sample's pixel and four for its softmax."""
     samples = math.prod(shapes["attention_logits"])
     return Work(flops=samples * (8 * shapes["value"][3] + 24))
 

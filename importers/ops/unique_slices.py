@@ -19,7 +19,7 @@ from trtsmith.importers.ops._shared import AXIS, axis_of, check_axis, flag
 
 
 def expand(expansion: Expansion) -> tuple[Value, ...]:
-    """onnxruntime sorts float32 and int64, which hold the other types of elements."""
+    """Expands the operator: float32 and int64, which onnxruntime sorts, hold the other types' elements."""
     g = Builder(expansion.opset)
     whole = expansion.dtype in ("int32", "int64")
     axis = expansion.fields["axis"]

@@ -1,1 +1,1 @@
-"""Lays features of cameras and of LiDAR points out on a grid seen from above."""
+"""Places features of cameras and LiDAR points on a grid seen from above."""

@@ -1,4 +1,4 @@
-"""Makes test inputs of the sum of weighted features over intervals, and lists sizes at which networks use it."""
+"""Makes test inputs for the sum of weighted features over intervals, and lists the sizes of networks that use it."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ CASES = (
 
 
 def pool(fields: Fields, inputs: Arrays) -> np.ndarray:
-    """[planes, height, width, C] in float64, one interval after the other."""
+    """Computes [planes, height, width, C] in float64, one interval after the other."""
     *pixels, channels = inputs["feat"].shape
     depth, rows = inputs["depth"].reshape(-1), inputs["feat"].reshape(math.prod(pixels), channels)
     grid = (fields["output_planes"], fields["output_height"], fields["output_width"])

@@ -1,4 +1,4 @@
-"""Finds, in standard ONNX operators, what was written last to each cell of a grid."""
+"""Finds the last writer of each cell of a grid, in standard ONNX operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCATTER_MAX = 18
 
 
 def last_owners(g: Builder, cell: Value, cells: Operand) -> Value:
-    """From the cell of each of n writers, int64 [n], with the number of cells, int64[1], for none.
+    """Finds the last writer of each cell. cell: of each of n writers, int64 [n]; the number of cells where it has none.
 
     The last writer of each cell [cells], counted from 1, or 0. Before ScatterElements had a reduction, all but a cell's
     last writer are sent away first: which of several remains, ONNX does not say.

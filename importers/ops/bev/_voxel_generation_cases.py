@@ -1,4 +1,4 @@
-"""Makes test inputs of the sorting of points into voxels, and lists sizes at which networks use it."""
+"""Makes test inputs for sorting points into voxels, and lists the sizes of networks that do so."""
 
 from __future__ import annotations
 

@@ -156,13 +156,13 @@ _NONE = np.zeros(1, np.float32)
 
 
 def expand_bev_pool(expansion: Expansion) -> Value:
-    """The sums of all intervals, as long as the longest, and each cell's from the last interval that it has."""
+    """Sums all intervals, each padded to the longest, and takes each cell's sum from its last interval."""
     g = Builder(expansion.opset)
     sizes = [expansion.fields[name] for name in ("output_planes", "output_height", "output_width")]
     first, point = _points(g)
 
     def rank(name: str, index: Value) -> Value:
-        """-1 for a point behind the last."""
+        """Gathers by index, with -1 for a point behind the last."""
         return g.Gather(g.Concat(g.Cast(name, to="int64"), [-1], axis=0), index, axis=0)
 
     depth_rank, feat_rank = rank("ranks_depth", point), rank("ranks_feat", point)

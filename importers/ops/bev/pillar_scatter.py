@@ -1,4 +1,4 @@
-"""Lays the features of pillars out on the grid that they come from (Lang et al., PointPillars, arXiv 1812.05784, 2.1)."""
+"""Places the features of pillars on the grid that they come from (Lang et al., PointPillars, arXiv 1812.05784, 2.1)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ CASES = (
 
 
 def expand_pillar_scatter(expansion: Expansion) -> Value:
-    """The last pillar of every cell, and its features gathered from there."""
+    """Finds the last pillar of every cell, and gathers its features."""
     g = Builder(expansion.opset)
     height, width = [expansion.fields["output_height"]], [expansion.fields["output_width"]]
     sizes = g.Shape("features")

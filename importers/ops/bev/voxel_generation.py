@@ -32,7 +32,7 @@ _NONE = np.zeros(1, np.float32)
 
 
 def expand_voxel_generation(expansion: Expansion) -> tuple[Value, ...]:
-    """Groups the points by cell, in the order of first points; places them in their voxels; works out their numbers."""
+    """Groups the points by cell, in the order of first points, and writes each to its place in its voxel."""
     g = Builder(expansion.opset)
     fields = expansion.fields
     pillars, features = fields["pillars"], [fields["features"]]
@@ -91,7 +91,7 @@ def expand_voxel_generation(expansion: Expansion) -> tuple[Value, ...]:
     group_room = g.Reshape(group_room, g.Concat(g.Shape(group_room), [1], axis=0))
 
     def by_room(shape: Operand, values: Value) -> Value:
-        """Numbers of groups at their voxels, 0 at the others."""
+        """Writes the groups' numbers to their voxels, and 0 to the others."""
         return g.ScatterND(g.Expand([0], shape), group_room, g.Compress(values, group_fits, axis=0))
 
     room_points = by_room(rooms, g.Where(g.Less(max_points, group_points), max_points, group_points))
@@ -122,7 +122,7 @@ def expand_voxel_generation(expansion: Expansion) -> tuple[Value, ...]:
 
 
 def torch_voxel_generation(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Cells become groups by unique, groups are put in the order of their first points, points by a stable sort."""
+    """Groups points by cell with unique, orders groups by their first points, and sorts points stably."""
     import torch
 
     points, most, features = inputs["points"], fields["max_points"], fields["features"]

@@ -1,1 +1,1 @@
-"""Samples maps along the borders of boxes, or at boxes that their pixels have."""
+"""Samples feature maps along the borders of boxes, or at each pixel's own box."""

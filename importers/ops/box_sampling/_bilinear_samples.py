@@ -1,4 +1,4 @@
-"""Samples maps bilinearly in numpy and in PyTorch: up to a pixel outside a map has its edge, and is zero farther away."""
+"""Samples maps bilinearly in numpy and in PyTorch. Up to one pixel outside, a map continues its edge; beyond, it is zero."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PixelTable:
         self._lasts = [end - ONE for end in self._ends]
 
     def sample(self, y: Value, x: Value, first: Value) -> Value:
-        """[..., C] at positions [...] in double. first: the first row of the map of each, int64."""
+        """Samples [..., C] at positions [...] in double. first: the first row of each sample's map, int64."""
         g = self._g
         in_rows, rows = self._neighbours(y, self._ends[0], self._lasts[0])
         in_columns, columns = self._neighbours(x, self._ends[1], self._lasts[1])
@@ -61,7 +61,7 @@ class PixelTable:
 
 
 def sample_numpy(feature: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """[C, ...] of a map [C, H, W] at positions [...]; zero at what is no number. A pixel's share is a tent around it."""
+    """Samples [C, ...] of a map [C, H, W] at positions [...]; NaN positions give zero. A pixel's weight is a tent."""
     channels, height, width = feature.shape
     inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
     output = np.zeros((channels, *y.shape))
@@ -77,7 +77,7 @@ def sample_numpy(feature: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarra
 
 
 def sample_torch(feature: Any, y: Any, x: Any) -> Any:
-    """[N, C, S] of maps [N, C, H, W] at positions [N, S]."""
+    """Samples [N, C, S] of maps [N, C, H, W] at positions [N, S]."""
     import torch
 
     batch, channels, height, width = feature.shape

@@ -1,4 +1,4 @@
-"""The largest of samples along each border of boxes (Qiu et al., BorderDet, arXiv 2007.11056, 3.1)."""
+"""Takes the largest of samples along each border of boxes (Qiu et al., BorderDet, arXiv 2007.11056, 3.1)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DIRECTIONS = ((0, 1, 1, 0), (0, 1, 0, 1), (2, 3, -1, 0), (2, 3, 0, -1))
 
 @np.errstate(invalid="ignore")
 def align_borders(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """One border after the other, of many boxes at a time."""
+    """Samples one border after the other, of many boxes at a time."""
     x, boxes, steps = inputs["x"].astype(np.float64), inputs["boxes"].astype(np.float64), fields["pool_size"]
     batch, planes, *_ = x.shape
     channels = planes // 4

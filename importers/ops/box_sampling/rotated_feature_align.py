@@ -35,7 +35,7 @@ CORNERS = ((0, 0), (1, 1), (-1, 1), (-1, -1), (1, -1))
 
 @np.errstate(invalid="ignore")
 def align_rotated(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """One point of all boxes after the other."""
+    """Samples one point after the other, of all boxes at once."""
     x, boxes = inputs["x"].astype(np.float64), inputs["boxes"].astype(np.float64)
     output = x.copy()
     top, left, width, height = np.moveaxis(boxes[..., :4] * fields["spatial_scale"], -1, 0)

@@ -1,4 +1,4 @@
-"""Computes the reduction of rows by index in numpy, in PyTorch and in standard ONNX, for any number of segments.
+"""Reduces rows by index in numpy, in PyTorch and in standard ONNX, for any number of segments.
 
 Lists the forms in which other tools write the reduction of rows by index.
 
@@ -83,7 +83,7 @@ def _torch_scatter(name: str, *, given: bool) -> Alias:
 
 
 def scatter_aliases(*, given: bool) -> tuple[Alias, ...]:
-    """given: those with a number of segments, or those whose number follows from the index."""
+    """Lists the aliases of scatter. given: those with a number of segments; else those that take it from the index."""
     named = tuple(
         _torch_scatter(f"scatter_{name}", given=given) for name in ("max", "min", "sum", "add", "mean")
     )
@@ -123,7 +123,7 @@ def check_index(_fields: Fields, shapes: Any) -> list[str]:
 
 
 def scatter_rows(reduction: int, inputs: Arrays, segments: int) -> dict[str, np.ndarray]:
-    """One segment after the other."""
+    """Reduces one segment after the other."""
     source, index = inputs["source"], inputs["index"].astype(np.int64)
     output = np.zeros((segments, *source.shape[1:]))
     origin = np.zeros(origin_shape(reduction, source.shape, segments), np.int64)
@@ -139,7 +139,7 @@ def scatter_rows(reduction: int, inputs: Arrays, segments: int) -> dict[str, np.
 
 
 def torch_scatter_rows(reduction: int, inputs: Mapping[str, Any], segments: int) -> tuple[Any, Any]:
-    """By index_add and scatter_reduce; of equal numbers the first row is the smallest of those that are equal."""
+    """Reduces by index_add and scatter_reduce. Among equal numbers, the first row wins."""
     import torch
 
     source, index = inputs["source"], inputs["index"].long()
@@ -166,7 +166,7 @@ def torch_scatter_rows(reduction: int, inputs: Mapping[str, Any], segments: int)
 
 
 def segment_rows(g: Builder, index: Value, count: Value, segments: Value) -> tuple[Value, Value, Value]:
-    """Counts and starts of the segments, and the order of `count` rows that brings those of each together.
+    """Returns the segments' counts and starts, and the order of `count` rows that brings each segment's rows together.
 
     index: the segment of each row, int64 [E]; a stable sort: TopK's lower index comes first among equals.
     """
@@ -179,7 +179,7 @@ def segment_rows(g: Builder, index: Value, count: Value, segments: Value) -> tup
 
 
 def index_inputs(rows: int, segments: int, *columns: int, change: Any = None, dense: bool = False) -> Any:
-    """Rows of any segments; dense: every segment has at least one, as the inverse of a Unique has it."""
+    """Makes rows of random segments. dense: every segment has at least one row, as in the inverse of a Unique."""
 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
         index = rng.integers(0, segments, rows)
@@ -191,12 +191,12 @@ def index_inputs(rows: int, segments: int, *columns: int, change: Any = None, de
 
 
 def strange_index(rng: np.random.Generator, made: dict[str, np.ndarray]) -> None:
-    """Some that no segment has."""
+    """Puts numbers of segments that do not exist into the index."""
     put_some(rng, 0.3, made["index"], [-1, -(2**31), 2**31 - 1, 10**6])
 
 
 def strange_numbers(rng: np.random.Generator, made: dict[str, np.ndarray]) -> None:
-    """Every segment keeps one number that is one."""
+    """Puts NaN and infinity among the numbers, but leaves every segment one finite number."""
     _, firsts = np.unique(made["index"], return_index=True)
     spoil(rng, made["source"])
     made["source"][firsts] = 0.125

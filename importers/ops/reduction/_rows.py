@@ -1,4 +1,4 @@
-"""Makes what reductions of rows have in common: the field, the numpy reference of a segment, cases and checks."""
+"""Defines the field, the numpy reference, cases and checks that all reductions of rows share."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Rows:
         self.numbers = g.arange(self.count)
 
     def wide_shape(self, segments: Value) -> Value:
-        """The shape [S, 1, ...] of a number for each segment."""
+        """The shape [S, 1, ...], which spreads one number over each segment."""
         ones = self.g.Where(self.g.Cast(self.other_sizes, to="bool"), [1], [1])
         return self.g.Concat(segments, ones, axis=0)
 
     def reduce(
         self, reduction: int, counts: Value, starts: Value, order: Value, segments: Value, *, origin: bool
     ) -> tuple[Value, ...]:
-        """The reduced rows [S, ...], zero for segments without a row; and, with `origin`, that output.
+        """Computes the reduced rows [S, ...], zero for segments without a row, and with `origin` also that output.
 
         counts, starts: of the segments' rows, int64 [S]. order: of the rows, int64 [E].
         """
@@ -83,7 +83,7 @@ NAN_RULE = (
 
 
 def rows_work(_fields: Fields, shapes: Shapes) -> Work:
-    """An addition or a comparison for each element of the source."""
+    """Counts an addition or a comparison for each element of the source."""
     return Work(flops=math.prod(shapes["source"]))
 
 
@@ -94,7 +94,7 @@ def check_rows(shapes: Any) -> list[str]:
 
 
 def unknown_reduction(attribute: str, value: Any) -> Refusal | None:
-    """torch_scatter also multiplies."""
+    """Refuses other reductions, such as torch_scatter's multiplication."""
     if value in NAMES:
         return None
     return Refusal(
@@ -105,7 +105,7 @@ def unknown_reduction(attribute: str, value: Any) -> Refusal | None:
 
 
 def reduce_rows(rows: np.ndarray, reduction: int) -> tuple[np.ndarray, np.ndarray]:
-    """A row in float64 from rows [n, ...], n at least 1, and which of the n each number comes from."""
+    """Reduces rows [n, ...] to one in float64, and tells which row each number comes from. n is at least 1."""
     wide = rows.astype(np.float64)
     if reduction in (SUM, MEAN):
         total = np.zeros(wide.shape[1:])
@@ -119,7 +119,7 @@ def reduce_rows(rows: np.ndarray, reduction: int) -> tuple[np.ndarray, np.ndarra
 
 
 def source_rows(rng: np.random.Generator, rows: int, *columns: int) -> np.ndarray:
-    """With equal numbers among the large ones and the small ones."""
+    """Makes rows that have equal numbers among the largest and the smallest."""
     made = rng.normal(size=(rows, *columns))
     made[made > 1] = 1.5
     made[made < -1.5] = -1.75
@@ -127,5 +127,5 @@ def source_rows(rng: np.random.Generator, rows: int, *columns: int) -> np.ndarra
 
 
 def spoil(rng: np.random.Generator, source: np.ndarray) -> None:
-    """NaN in some places and minus infinity in others: the largest number of several rows stays finite."""
+    """Puts NaN in some places and minus infinity in others, so that the largest number of several rows stays finite."""
     put_some(rng, 0.2, source, [np.nan, -np.inf])

@@ -1,4 +1,4 @@
-"""Derives from an operator's geometry what it computes: the reference, the PyTorch reference and the expansion."""
+"""Derives the reference, the PyTorch reference and the expansion from an operator's geometry."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MAPS = tuple(f"x{i}" for i in range(LEVELS))
 
 
 def maps(tensors: Mapping[str, Any]) -> list[Any]:
-    """The features: one map, or those of the levels in order."""
+    """Returns the features: one map, or those of the levels in order."""
     return [tensors[name] for name in ("x", *MAPS) if name in tensors]
 
 
 @dataclass(frozen=True)
 class Pooling:
-    """Regions `rois` of the map `x` or of maps `x0` and on, with bins moved by `offset` where there is one."""
+    """The pooling of regions `rois` from the map `x`, or from maps `x0` and on. `offset`, if any, moves the bins."""
 
     geometry: Callable[[Fields], Geometry]
 
@@ -46,7 +46,7 @@ class Pooling:
 
 
 def pooling_operator(geometry: Callable[[Fields], Geometry], **parts: Any) -> OpDef:
-    """An operator that differs from RoI align in its geometry. parts: of its OpDef, beside what all of them share."""
+    """Defines an operator that differs from RoI align in its geometry. parts: of its OpDef, beside the shared ones."""
     pooling = Pooling(geometry)
     shared: dict[str, Any] = {
         "outputs": (Port("output", "T", 4, "[K, C, output_height, output_width]"),),

@@ -1,4 +1,4 @@
-"""Holds what RoI align on several levels of features, of plain and of rotated boxes, share."""
+"""Defines the parts that RoI align of plain and of rotated boxes on several levels of features share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DETECTOR: Sizes = ((200, 336), (100, 168), (50, 84), (25, 42))
 
 
 def cases(turned: bool) -> tuple[Case, ...]:
-    """Cases of plain or of rotated boxes. Both have the same names, but for what only one of them has."""
+    """Makes cases of plain or of rotated boxes, with the same names where both have them."""
     own: dict[str, Any] = {"clockwise": 0} if turned else {"pooling": 0}
 
     def case(
@@ -108,7 +108,7 @@ def _levels(rng: np.random.Generator, batch: int, channels: int, sizes: Sizes) -
 
 
 def benchmarks(turned: bool) -> tuple[Case, ...]:
-    """A detector's boxes and masks on the four levels of an 800x1344 image."""
+    """Lists a detector's boxes and masks on the four levels of an 800x1344 image."""
     own: dict[str, Any] = {"clockwise": 0} if turned else {"pooling": 0}
 
     def case(name: str, rois: int, bins: int, batch: int = 1) -> Case:
@@ -154,7 +154,7 @@ FIELDS = (
 
 
 def scales(fields: Fields) -> tuple[float, ...]:
-    """Pixels per unit, for the levels that exist."""
+    """Returns pixels per unit, for the levels that exist."""
     return tuple(1 / stride for stride in fields["strides"] if stride > 0)
 
 
@@ -164,7 +164,7 @@ def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def check(numbers: int, fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    """Levels must agree in batch and channels, and have a stride each."""
+    """Checks that levels agree in batch and channels, and that each has a stride."""
     present = [name for name in MAP_NAMES if name in shapes]
     faults = [*common.sampling_faults(fields["sampling_ratio"]), *common.box_faults(shapes, numbers)]
     for name in present:
@@ -182,7 +182,7 @@ def check(numbers: int, fields: Fields, shapes: Mapping[str, tuple[int | None, .
 
 
 def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], Fields]) -> Alias:
-    """mmdeploy's operator. choice: the attribute in which the two differ, 0 or 1."""
+    """Describes mmdeploy's operator. choice: the attribute, 0 or 1, in which the two operators differ."""
 
     def guard(node: AliasedNode) -> Refusal | None:
         strides = node.attrs["featmap_strides"]
@@ -225,5 +225,5 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
 
 
 def padded(strides: Sequence[float]) -> tuple[float, ...]:
-    """The list padded with zeros for missing levels."""
+    """Pads the list with zeros for missing levels."""
     return (*map(float, strides), *(0.0,) * (LEVELS - len(strides)))

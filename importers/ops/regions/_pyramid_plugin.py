@@ -1,4 +1,4 @@
-"""Says how PyramidROIAlign_TRT is written: its four maps become one batch, from which RoI align reads each region.
+"""Rewrites PyramidROIAlign_TRT: its four maps become one batch, from which RoI align reads each region.
 
 Source: NVIDIA/TensorRT, plugin/pyramidROIAlignPlugin/pyramidROIAlignPlugin.cpp and common/kernels/maskRCNNKernels.cu
 (release 11.1). Regions are cut to the image, so that no sample is farther than half a pixel outside of its map, where both

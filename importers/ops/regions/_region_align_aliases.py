@@ -16,7 +16,7 @@ _MODES = {"avg": AVERAGE, "max": MAXIMUM}
 
 
 def sampling_refusal(node: AliasedNode) -> Refusal | None:
-    """The kernel works out the samples of a bin one by one, so that there must not be too many."""
+    """Refuses too many samples a bin, since the kernel computes them one by one."""
     if node.attrs["sampling_ratio"] > MOST_SAMPLES:
         return Refusal(
             f"sampling_ratio = {node.attrs['sampling_ratio']}",
@@ -44,7 +44,7 @@ def _mmcv_fields(node: AliasedNode) -> Fields:
 def renamed(
     node: AliasedNode, *names: str, bins: tuple[str, str] = ("pooled_height", "pooled_width")
 ) -> Fields:
-    """The node's numbers of bins, which it has under the names `bins`, and what it calls as the plugin does."""
+    """Returns the node's fields under the plugin's names. bins: the node's names for the numbers of bins."""
     height, width = (node.attrs[name] for name in bins)
     same = {name: node.attrs[name] for name in ("spatial_scale", "sampling_ratio", *names)}
     return {"output_height": height, "output_width": width, **same}
@@ -99,7 +99,7 @@ def _plugin(op_type: str, source: str) -> Alias:
 
 
 def caffe2_guard(node: AliasedNode, numbers: int) -> Refusal | None:
-    """Caffe2 also has channels last, and regions without their image where there is one."""
+    """Refuses what Caffe2 has and the plugin lacks: channels last, and regions without the number of their image."""
     if node.attrs["order"] != "NCHW":
         return Refusal(
             f"attribute 'order' is {node.attrs['order']!r}", "'NCHW'", "export the node with order NCHW"
@@ -120,7 +120,7 @@ CAFFE2_ATTRIBUTES = attrs(
 
 
 def caffe2_fields(node: AliasedNode) -> Fields:
-    """Without what corners and rotated boxes do not share."""
+    """Returns the fields that Caffe2's operators for plain and for rotated boxes share."""
     return renamed(node, "aligned", bins=("pooled_h", "pooled_w"))
 
 

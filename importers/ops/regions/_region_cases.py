@@ -13,7 +13,7 @@ from trtsmith.importers.opdef import Case, Fields
 def corners(
     rng: np.random.Generator, count: int, batch: int, extent: tuple[float, float], kind: str = "near"
 ) -> np.ndarray:
-    """[count, 5]: (image, x1, y1, x2, y2) for maps of extent (height, width), in the regions' units.
+    """Makes [count, 5]: (image, x1, y1, x2, y2) for maps of extent (height, width), in the regions' units.
 
     Coordinates are multiples of 1/8, so that a number of samples that follows from a size is the same in every dtype.
     near: inside and somewhat beyond; small: less than a pixel; turned: corners the wrong way round; far: outside, and much
@@ -43,7 +43,7 @@ def rotated(
     kind: str = "near",
     turn: float = 2 * np.pi,
 ) -> np.ndarray:
-    """[count, 6]: (image, centre x, centre y, width, height, angle), kinds as of `corners`; turn: a full one."""
+    """Makes [count, 6]: (image, centre x, centre y, width, height, angle). kind: as of `corners`; turn: a full one."""
     boxes = corners(rng, count, batch, extent, "near" if kind == "strange" else kind)
     size = boxes[:, 3:5] - boxes[:, 1:3]
     centre = np.round((boxes[:, 1:3] + size / 2) * 8) / 8
@@ -67,7 +67,7 @@ def _strange(regions: np.ndarray, batch: int) -> np.ndarray:
 def proposals(
     rng: np.random.Generator, count: int, image: tuple[int, int], batch: int = 1, least: float = 16.0
 ) -> np.ndarray:
-    """[count, 5]: boxes as a detector proposes them: log-uniform sizes from `least` to 400 pixels inside an image."""
+    """Makes [count, 5] boxes as a detector proposes them: log-uniform sizes from `least` to 400 pixels inside an image."""
     height, width = image
     size = np.exp(rng.uniform(np.log(least), np.log(400.0), (count, 2)))
     size = np.minimum(size, [width, height])
@@ -77,7 +77,7 @@ def proposals(
 
 
 def turned(rng: np.random.Generator, boxes: np.ndarray) -> np.ndarray:
-    """Boxes [count, 5] as [count, 6], each turned about its centre by up to a quarter of a circle either way."""
+    """Turns boxes [count, 5] into [count, 6], each rotated about its centre by up to a quarter of a circle either way."""
     size = boxes[:, 3:5] - boxes[:, 1:3]
     angle = rng.uniform(-np.pi / 2, np.pi / 2, (len(boxes), 1))
     return np.concatenate([boxes[:, :1], boxes[:, 1:3] + size / 2, size, angle], 1)
@@ -87,7 +87,7 @@ Size = tuple[int, int, int, int]
 
 
 def region_case(defaults: Fields, name: str, x: Size, rois: int, kind: str = "near", **given: Any) -> Case:
-    """Regions of a kind on a map; they are rotated where the fields have a direction of angles."""
+    """Makes regions of a kind on a map, rotated if the fields have a direction of angles."""
     fields = {**defaults, **given}
     extent = (x[2] / fields["spatial_scale"], x[3] / fields["spatial_scale"])
     regions = corners
@@ -101,7 +101,7 @@ def region_case(defaults: Fields, name: str, x: Size, rois: int, kind: str = "ne
 
 
 def network_case(defaults: Fields, name: str, x: Size, rois: int, **given: Any) -> Case:
-    """Boxes as a detector proposes them, on the map of an image."""
+    """Makes boxes as a detector proposes them, on the map of an image."""
     fields = {**defaults, **given}
     image = (int(x[2] / fields["spatial_scale"]), int(x[3] / fields["spatial_scale"]))
 

@@ -1,4 +1,4 @@
-"""Says how a region becomes samples of a feature map: the numbers in which the operators on regions differ."""
+"""Defines the numbers that turn a region into samples of a feature map, in which the operators on regions differ."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Geometry:
 
     @classmethod
     def of(cls, fields: Fields, **others: Any) -> Geometry:
-        """Bins, samples and the scale as the fields say; pixels as `aligned` says, where there is one."""
+        """Takes bins, samples and the scale from the fields, and the shift of pixels from `aligned` if there is one."""
         aligned = bool(fields.get("aligned", 1))
         own = {"pixel_offset": 0.5 if aligned else 0.0, "least_size": None if aligned else 1.0, **others}
         if "spatial_scale" in fields:
@@ -97,25 +97,25 @@ POOLING = Field(
 
 
 def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Dim, ...]]:
-    """The shape rule of an operator on one map."""
+    """Computes the output shape of an operator on one map."""
     bins = fields["output_height"], fields["output_width"]
     return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
 
 
 def sampling_faults(sampling_ratio: int) -> list[str]:
-    """What is wrong with the number of samples, one sentence each."""
+    """Lists the faults of the number of samples, one sentence each."""
     if sampling_ratio > MOST_SAMPLES:
         return [f"sampling_ratio = {sampling_ratio}, more than {MOST_SAMPLES}"]
     return []
 
 
 def box_faults(shapes: Shapes, numbers: int) -> list[str]:
-    """What is wrong with the shape of the regions."""
+    """Lists the faults of the regions' shape."""
     return size_faults(shapes, ("rois", 1, numbers))
 
 
 def map_faults(name: str, shapes: Shapes) -> list[str]:
-    """A plane must have less than 2^31 pixels: kernels count them in 32 bits."""
+    """Returns a fault for a plane of 2^31 pixels or more, since kernels count them in 32 bits."""
     if name not in shapes:
         return []
     height, width = shapes[name][2:]
@@ -125,13 +125,13 @@ def map_faults(name: str, shapes: Shapes) -> list[str]:
 
 
 def check(numbers: int, fields: Fields, shapes: Shapes) -> list[str]:
-    """`check` of an operator on one map and regions of so many numbers."""
+    """Checks the inputs of an operator on one map and regions of so many numbers."""
     sampling = sampling_faults(fields["sampling_ratio"]) if "sampling_ratio" in fields else []
     return [*sampling, *box_faults(shapes, numbers), *map_faults("x", shapes)]
 
 
 def check_bins(fields: Fields, shapes: Shapes) -> list[str]:
-    """Bins with channels of their own must divide the channels of the map."""
+    """Checks that bins with channels of their own divide the channels of the map."""
     channels = size_of(shapes, "x", 1)
     bins = fields["output_height"] * fields["output_width"]
     if channels is not None and channels % bins:
@@ -140,7 +140,7 @@ def check_bins(fields: Fields, shapes: Shapes) -> list[str]:
 
 
 def sampling_work(fields: Fields, shapes: Shapes) -> Work:
-    """For each sample of each channel four corners; for each sample its position, fractions and weights, 20 operations.
+    """Counts four corners for each sample of each channel, and 20 operations for each sample's position and weights.
 
     Where the number of samples follows from the regions, one a bin is counted.
     """

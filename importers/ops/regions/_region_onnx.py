@@ -16,7 +16,7 @@ _LEAST = -3.0e38
 def expand_regions(
     geometry: Geometry, features: Sequence[str], regions: str, opset: int, offsets: str = ""
 ) -> Value:
-    """From the named inputs to the output.
+    """Writes the pooling, from the named inputs to the output.
 
     Flat gathers with computed row indices: all levels' pixels become rows [pixels + 1, C], the last of which is zero.
     Each corner of every sample is gathered by row; a corner of a sample that is outside, or that a region with fewer

@@ -15,7 +15,7 @@ def pool_regions(
     geometry: Geometry,
     offsets: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[K, C, PH, PW] of features [N, C, H, W], one for each level, and regions [K, 5 or 6]."""
+    """Pools [K, C, PH, PW] from features [N, C, H, W], one for each level, by regions [K, 5 or 6]."""
     height, width = geometry.output_height, geometry.output_width
     maps = [feature.astype(np.float64) for feature in features]
     channels = maps[0].shape[1] // (geometry.bins if geometry.by_position else 1)

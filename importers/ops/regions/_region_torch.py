@@ -1,4 +1,4 @@
-"""Pools regions in PyTorch, all regions of a level and a number of samples at once, in the dtype of the inputs."""
+"""Pools regions in PyTorch, all regions of a level with the same number of samples at once, in the inputs' dtype."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MO
 
 
 def pool_regions_torch(features: Sequence[Any], regions: Any, geometry: Geometry, offsets: Any = None) -> Any:
-    """[K, C, PH, PW] of features [N, C, H, W], one for each level, and regions [K, 5 or 6]."""
+    """Pools [K, C, PH, PW] from features [N, C, H, W], one for each level, by regions [K, 5 or 6]."""
     import torch
 
     channels = features[0].shape[1] // (geometry.bins if geometry.by_position else 1)

@@ -38,7 +38,7 @@ def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
 
 
 def channels_read(node: AliasedNode) -> dict[str, Value]:
-    """torchvision's second output, which its gradient needs: the input channel of every element of the first."""
+    """Computes torchvision's second output, for its gradient: the input channel of every element of the first."""
     g = node.builder()
     shape = g.Shape("output")
     planes = shape[1:4]

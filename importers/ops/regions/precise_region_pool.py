@@ -36,7 +36,7 @@ def _touched(weights: np.ndarray) -> slice:
 
 
 def pool_precisely(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """One region after the other."""
+    """Pools one region after the other."""
     x, rois = inputs["x"].astype(np.float64), inputs["rois"].astype(np.float64)
     height, width = fields["output_height"], fields["output_width"]
     output = np.zeros((len(rois), x.shape[1], height, width))
@@ -106,7 +106,7 @@ _NONE, _ONE, _HALF = np.float64(0), np.float64(1), np.float64(0.5)
 
 
 def expand_precise_regions(expansion: Expansion) -> Value:
-    """A loop over regions: two products of matrices for each. Weights in double, as differences of integrals.
+    """Loops over regions, with two matrix products for each. Weights are differences of integrals, in double.
 
     One image more serves regions that have none, and one channel more maps that have none.
     """
@@ -125,12 +125,12 @@ def expand_precise_regions(expansion: Expansion) -> Value:
     rois = g.Cast("rois", to="float64")
 
     def integral(t: Value) -> Value:
-        """Of max(0, 1 - |t|), less a half."""
+        """Integrates max(0, 1 - |t|), less a half."""
         inside = g.Min(g.Max(t, -_ONE), _ONE)
         return g.Sub(inside, inside * g.Abs(inside) * _HALF)
 
     def pixel_weights(box: Value, low: int, high: int, bins: int, pixels: Value) -> tuple[Value, Value]:
-        """Along an axis: size of the box, and each pixel's share in each bin."""
+        """Returns, along one axis, the box's size and each pixel's weight in each bin."""
         start = g.Gather(box, low, axis=0) * scale
         size = g.Gather(box, high, axis=0) * scale - start
         step = size / np.array([bins], np.float64)

@@ -1,4 +1,4 @@
-"""RoI align on several levels of features, each region on that which suits its size (Lin et al., arXiv 1612.03144)."""
+"""RoI align on several levels of features, with a level chosen by each region's size (Lin et al., arXiv 1612.03144)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reads feature maps around places which a grid, a network or a displacement gives."""
+"""Samples feature maps around the places that a grid, a network or a displacement gives."""

@@ -1,4 +1,4 @@
-"""Makes test inputs of grouped deformable sampling, and lists sizes at which networks use it."""
+"""Makes test inputs for grouped deformable sampling, and lists the sizes of networks that use it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LARGEST = 1 << 29
 
 
 def reach(fields: Fields, axis: int) -> int:
-    """Pixels from the first tap to the last along the axis (0 height, 1 width), before offset_scale."""
+    """Counts pixels from the first tap to the last along the axis (0 height, 1 width), before offset_scale."""
     distance: int = fields["dilation"][axis] * (fields["kernel_shape"][axis] - 1)
     return distance
 
 
 def taps(fields: Fields) -> list[tuple[int, int]]:
-    """(row, column) of every tap in the order of offsets and mask: column by column, the centre left out or not."""
+    """Lists (row, column) of every tap in the order of offsets and mask: column by column, with or without the centre."""
     height, width = fields["kernel_shape"]
     return [
         (row, column)
@@ -41,12 +41,12 @@ def _tap_count(fields: Fields) -> int:
 
 
 def extent(fields: Fields, axis: int, size: Any) -> Any:
-    """Output size along the axis: that of a convolution."""
+    """Computes the output size along the axis, as of a convolution."""
     return (size + 2 * fields["padding"][axis] - reach(fields, axis) - 1) // fields["stride"][axis] + 1
 
 
 def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    """Height and width are those of `offset`, which keep their names where they are symbolic."""
+    """Takes height and width from `offset`, whose symbolic names stay."""
     sides = []
     for axis in (0, 1):
         size = shapes["offset"][1 + axis]
@@ -75,7 +75,7 @@ def _field_faults(fields: Fields) -> list[str]:
 
 
 def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    """Batch, groups, taps and output size must agree between the inputs."""
+    """Checks that batch, groups, taps and output size agree between the inputs."""
     faults = _field_faults(fields)
     groups, count = fields["groups"], _tap_count(fields)
 
@@ -108,7 +108,7 @@ def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[
 
 
 def work(fields: Fields, shapes: Shapes) -> Work:
-    """Four corners for each sample of a channel; and the position, fractions and shares of a group's sample."""
+    """Counts four corners for each sample of a channel, and the position and weights of each group's sample."""
     samples = math.prod(shapes["output"][:3]) * len(taps(fields))
     return Work(flops=samples * (8 * shapes["output"][3] + 16 * fields["groups"]))
 

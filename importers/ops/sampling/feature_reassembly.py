@@ -97,7 +97,7 @@ CASES = (
 
 
 def expand_feature_reassembly(expansion: Expansion) -> Value:
-    """Adds the map, moved by each tap, times the masks of the tap."""
+    """Adds up the map shifted by each tap, times the tap's masks."""
     g = Builder(expansion.opset)
     kernel, groups, scale = (expansion.fields[name] for name in ("kernel_size", "groups", "scale_factor"))
     pads = [0, 0, kernel // 2, kernel // 2] * 2

@@ -38,7 +38,7 @@ from trtsmith.importers.ops.sampling._grouped_deformable_sampling_cases import (
 
 
 def expand(expansion: Expansion) -> Value:
-    """One graph for any batch, height and width; fields are inlined.
+    """Writes one graph for any batch, height and width, with the fields' values inlined.
 
     The input becomes rows [N*H*W*G + 1, C/G], the last of which is zero. Each of the four corners of every sample is
     gathered by row; a corner outside the input, or of a position that is NaN, has weight zero and takes the last row.
@@ -68,7 +68,7 @@ def expand(expansion: Expansion) -> Value:
     origin_shape = g.vector(1, points, 1, 1)
 
     def positions(axis: int, place: int, size: Value, shape: Value) -> Value:
-        """Along y or x, axes 0 and 1, whose offsets are at `place` of a pair."""
+        """Computes positions along y or x (axes 0 and 1), whose offsets are at `place` of a pair."""
         middle = reach(fields, axis) // 2
         steps = [scale * (tap[axis] * fields["dilation"][axis] - middle) for tap in places]
         origin = g.arange(size) * fields["stride"][axis] + (middle - fields["padding"][axis])

@@ -31,7 +31,7 @@ from trtsmith.importers.ops._shared import Made, faults_of_int32, size_faults, s
 
 
 def expand_local_correlation(expansion: Expansion) -> Value:
-    """For each row of displacements and each tap: products with all displaced columns at once, summed over channels."""
+    """Multiplies, for each row of displacements and each tap, by all displaced columns; sums over channels."""
     g = Builder(expansion.opset)
     f = expansion.fields
     patch, stride = 2 * f["max_displacement"] + 1, f["stride"]
@@ -55,13 +55,13 @@ def expand_local_correlation(expansion: Expansion) -> Value:
     lengths = g.vector(h_length, w_length)
 
     def first_at(row: int, column: int) -> list[Value]:
-        """A tap of the first map at all places, and whether it is there."""
+        """Returns a tap of the first map at all places, and whether it lies inside."""
         end = g.Add([row, column], lengths)
         cuts = (g.Slice(each, [row, column], end, [2, 3], list(stride)) for each in near_maps)
         return [g.Reshape(cut, shape) for cut, shape in zip(cuts, shapes, strict=True)]
 
     def second_at(row: int, columns: Value) -> list[Value]:
-        """The same of the second map, at all displaced columns."""
+        """Returns the same of the second map, at all displaced columns."""
         end = g.Add([row], h_length)
         rows = (g.Slice(each, [row], end, [2], [stride[0]]) for each in far_maps)
         return [g.Gather(each, columns, axis=3) for each in rows]

@@ -24,7 +24,7 @@ class _Voxel(NamedTuple):
 
 
 def expand_volume_sampling(expansion: Expansion) -> Value:
-    """Gathers the voxels around each point as rows of channels; one that does not exist is a row of zeros."""
+    """Gathers the voxels around each point as rows of channels; a voxel outside is a row of zeros."""
     g = Builder(expansion.opset)
     x_shape = g.Shape("x")
     n, c, depth, height, width = (x_shape[i : i + 1] for i in range(5))

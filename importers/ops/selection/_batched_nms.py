@@ -1,4 +1,4 @@
-"""Says how BatchedNMS is written, by NVIDIA and by mmdeploy: scores above thresholds, best candidates of each class first.
+"""Describes BatchedNMS as NVIDIA and mmdeploy write it: scores above thresholds, best candidates of each class first.
 
 Differences that are meant: corners may be in any order, also where mmdeploy takes a box with swapped corners for one without
 an area. More rows than candidates of a class, for which both write nothing, are filled. With pixels, boxes that do not touch

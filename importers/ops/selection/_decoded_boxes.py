@@ -1,4 +1,4 @@
-"""Says how detections of SSD and proposals of Faster R-CNN are written: boxes are moved priors or anchors.
+"""Rewrites detections of SSD and proposals of Faster R-CNN, whose boxes are moved priors or anchors.
 
 Sources, of NVIDIA/TensorRT to release 10.16, under plugin/:
 - nmsPlugin; common/kernels/decodeBBoxes.cu, detectionForward.cu, gatherTopDetections.cu;

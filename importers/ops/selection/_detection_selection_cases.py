@@ -1,4 +1,4 @@
-"""Makes test inputs of the selection of detections, and benchmarks in the sizes of networks."""
+"""Makes test inputs for the selection of detections, and benchmarks in the sizes of networks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEFAULTS = {
 
 
 def with_fields(**fields: Any) -> dict[str, Any]:
-    """All fields, those that are not given as they usually are."""
+    """Returns all fields, with the usual values of those that are not given."""
     return _DEFAULTS | fields
 
 
@@ -171,7 +171,7 @@ OBJECTS, COPIES = 30, 10
 
 
 def work(_fields: Fields, shapes: Shapes) -> Work:
-    """Every score is compared with the threshold. How many boxes are compared depends on values: they are left out."""
+    """Counts one comparison of every score with the threshold; the compared boxes depend on values and are left out."""
     return Work(flops=math.prod(shapes["scores"]))
 
 

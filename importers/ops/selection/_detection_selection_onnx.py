@@ -1,4 +1,4 @@
-"""Expands the selection of detections: a Loop takes the best candidate that is left of every image at a time.
+"""Expands the selection of detections: a Loop takes every image's best remaining candidate, one at a time.
 
 Every score is one place of a list of its image, in the order that decides between equal scores. One more place, which no
 step takes, makes lists of images without boxes long enough for ArgMax. All arithmetic is that of the kernel, in float32.
@@ -20,7 +20,7 @@ ShareWith = Callable[[Callable[[Value], Value]], Value]
 
 
 def polygon_share(g: Builder, numbers: Sequence[Value]) -> ShareWith:
-    """Of rotated boxes, intersection over union."""
+    """Computes the intersection over union of rotated boxes."""
     x, y, width, height, angle = numbers
     boxes = rotated_share.prepare(g, x, y, width, height, angle)
 
@@ -34,7 +34,7 @@ def polygon_share(g: Builder, numbers: Sequence[Value]) -> ShareWith:
 def upright_share(
     g: Builder, low: Sequence[Value], high: Sequence[Value], area: Value, extra: float
 ) -> ShareWith:
-    """Intersection over union. extra: 1 where a box ends with its last pixel, or 0."""
+    """Computes the intersection over union. extra: 1 where a box ends with its last pixel, or 0."""
 
     def share_with(of_best: Callable[[Value], Value]) -> Value:
         sides = [g.Min(high[i], of_best(high[i])) - g.Max(low[i], of_best(low[i])) for i in range(2)]
@@ -48,7 +48,7 @@ def upright_share(
 
 
 def likeness(g: Builder, low: Sequence[Value], lengths: Sequence[Value], angle: Value) -> ShareWith:
-    """ProbIoU as TensorRT-YOLO computes it, of rotated boxes as normal distributions: centres and covariances."""
+    """Computes ProbIoU as TensorRT-YOLO does: rotated boxes as normal distributions, with centres and covariances."""
     x, y = (low[i] + lengths[i] * 0.5 for i in range(2))
     variance_a, variance_b = (length * length / 12.0 for length in lengths)
     sine, cosine = g.Sin(angle), g.Cos(angle)
@@ -71,7 +71,7 @@ def likeness(g: Builder, low: Sequence[Value], lengths: Sequence[Value], angle: 
 
 
 def above(g: Builder, value: Value, limit: float, inclusive: bool) -> Value:
-    """GreaterOrEqual is newer than opset 11, and the opposite of Less is true for a NaN."""
+    """Compares without GreaterOrEqual, which opset 11 lacks, and without negating Less, which would be true for a NaN."""
     more = value > limit
     return more | g.Equal(value, limit) if inclusive else more
 

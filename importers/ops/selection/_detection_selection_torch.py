@@ -1,4 +1,4 @@
-"""Selects detections in PyTorch: the best candidate that is left, and out with those that it overlaps."""
+"""Selects detections in PyTorch: takes the best remaining candidate, then drops those that it overlaps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trtsmith.importers.ops.selection._rotated_share import LEAST_SHARE, torch_s
 
 
 def torch_reference(fields: Fields, inputs: Any) -> tuple[Any, ...]:
-    """All decisions are made in float32, whatever the inputs' dtype."""
+    """Selects detections; all decisions are made in float32, whatever the inputs' dtype."""
     import torch
 
     boxes, scores = inputs["boxes"], inputs["scores"]

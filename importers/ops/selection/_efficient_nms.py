@@ -1,4 +1,4 @@
-"""Says how EfficientNMS and its relatives are written: scores by box, thresholds inclusive, rows filled with zeros.
+"""Describes EfficientNMS and its relatives: scores by box, inclusive thresholds, rows filled with zeros.
 
 Differences that are meant: no more than 5,000 candidates of an image take part in NVIDIA's, and half precision is computed
 in half there; below a score threshold of 0.007 rejected boxes get into spare rows there.
@@ -65,7 +65,7 @@ def _epilogue(node: AliasedNode) -> dict[str, Value]:
 
 
 def raw_threshold(threshold: float) -> float:
-    """The score before the sigmoid that becomes the threshold."""
+    """Returns the raw score whose sigmoid is the threshold."""
     if threshold <= 0:
         return LEAST_LOGIT
     if threshold >= 1:

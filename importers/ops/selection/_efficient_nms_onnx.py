@@ -1,4 +1,4 @@
-"""Says how EfficientNMS_ONNX_TRT is written: rows (image, class, box) of all images, the last one repeated to the end.
+"""Describes EfficientNMS_ONNX_TRT: rows (image, class, box) of all images, the last one repeated to the end.
 
 Images come in their order; in NVIDIA's they come as its blocks end. `max_output_boxes_per_class` is what an image has, of
 all classes together.

@@ -14,7 +14,7 @@ LEAST_SHARE = 1e-6
 
 
 def has_area(boxes: np.ndarray) -> np.ndarray:
-    """Whether boxes [n, 5] overlap anything at all: they are large enough, in float32, and their numbers finite."""
+    """Tells which boxes [n, 5] can overlap anything: large enough in float32, and all numbers finite."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         areas = boxes[:, 2].astype(np.float32) * boxes[:, 3].astype(np.float32)
         found: np.ndarray = (
@@ -58,7 +58,7 @@ def _crossings(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shares(box: np.ndarray, others: np.ndarray, turn: float = 1.0) -> np.ndarray:
-    """Of one box [5] with others [n, 5]: 0 where they have nothing in common, or one has no area.
+    """Computes the overlap of one box [5] with others [n, 5]: 0 where they share nothing, or one has no area.
 
     The corners of what they have in common are the corners of each in the other and the crossings of edges; in their
     order around their mean, they give its area. turn: 1 for angles from x towards y, -1 for the other way.
@@ -92,7 +92,7 @@ def shares(box: np.ndarray, others: np.ndarray, turn: float = 1.0) -> np.ndarray
 
 
 def torch_shares(first: Any, others: Any, turn: float = 1.0) -> Any:
-    """The same of one box [1, 5] with others [n, 5], PyTorch tensors.
+    """Computes the same of one box [1, 5] with others [n, 5], as PyTorch tensors.
 
     Between two neighbours of all the x at which corners lie or edges cross, the height that the boxes have in common is
     linear: its value in the middle, times the width.

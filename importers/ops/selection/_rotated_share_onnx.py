@@ -15,7 +15,7 @@ Point = tuple[Value, Value]
 
 
 class RotatedBoxes(NamedTuple):
-    """Boxes as their share is computed from, all of one shape; the area is 0 where a box overlaps nothing."""
+    """Rotated boxes, prepared for computing overlaps, all of one shape. area: 0 where a box overlaps nothing."""
 
     x: Value
     y: Value
@@ -40,7 +40,7 @@ def prepare(
 
 
 def share(g: Builder, boxes: RotatedBoxes, of_best: Callable[[Value], Value]) -> Value:
-    """The share of every box with the best one, `of_best` taking a number of that one."""
+    """Computes every box's overlap with the best box. of_best: picks the best box's entry of a value."""
     best = RotatedBoxes(*map(of_best, boxes))
     apart_x, apart_y = boxes.x - best.x, boxes.y - best.y
     x = best.cosine * apart_x + best.sine * apart_y

@@ -1,4 +1,4 @@
-"""Gives non-maximum suppression, whatever its boxes are, its shapes, sizes and faults, for a batch of images with classes.
+"""Defines shapes, sizes and faults of non-maximum suppression for a batch of images with classes, whatever its boxes are.
 
 Forms of other tools have one image and one class, and give back which boxes are kept: these are brought there and back.
 """
@@ -30,7 +30,7 @@ def selected_bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
 
 
 def box_faults(shapes: Any, numbers: int, kind: str) -> list[str]:
-    """numbers: of a box, which messages call `kind`."""
+    """Lists the faults of the inputs' sizes. numbers: of a box, which messages call `kind`."""
     found = size_of(shapes, "boxes", 2)
     faults = [] if found in (numbers, None) else [f"boxes[2] = {found}, but a {kind} has {numbers} numbers"]
     images, boxes = (size_of(shapes, "scores", axis) for axis in (0, 2))
@@ -38,7 +38,7 @@ def box_faults(shapes: Any, numbers: int, kind: str) -> list[str]:
 
 
 def one_image(rows: Value, scores: Value) -> dict[str, Value]:
-    """`rows` [boxes, numbers] as boxes of one image, and `scores` [boxes] as those of its one class."""
+    """Takes `rows` [boxes, numbers] as boxes of one image, and `scores` [boxes] as those of its one class."""
     g = rows.builder
     return {
         "boxes": g.Reshape(rows, [1, g.Shape(rows)]),
@@ -47,5 +47,5 @@ def one_image(rows: Value, scores: Value) -> dict[str, Value]:
 
 
 def kept(node: AliasedNode) -> dict[str, Value]:
-    """Which boxes of the one image are selected."""
+    """Tells which boxes of the one image are selected."""
     return {"kept": node.builder().Gather("selected", 2, axis=1)}

@@ -13,7 +13,7 @@ from trtsmith.importers.builder import Builder, Operand, Value
 
 
 class SelectionLoop:
-    """Over the boxes that are a candidate of some class.
+    """Loops over the boxes that are a candidate of some class.
 
     kept: their numbers. boxes: themselves. boxes_left: how many, int64[1].
     """
@@ -34,15 +34,15 @@ class SelectionLoop:
         self.boxes_left = g.Shape(self.kept)
 
     def number(self, index: int) -> Value:
-        """The number of each box, [images, boxes, 1]."""
+        """Returns one number of each box, [images, boxes, 1]."""
         return self._g.Gather(self.boxes, [index], axis=2)
 
     def row(self, number: Value) -> Value:
-        """A number of the boxes as in the Loop, where the boxes of an image are a row: [images, 1, boxes]."""
+        """Arranges a number of each box for the Loop, with an image's boxes in a row: [images, 1, boxes]."""
         return self._g.Transpose(number, perm=[0, 2, 1])
 
     def select(self, steps: Operand, overlaps: Callable[[Value], Value]) -> tuple[Value, Value]:
-        """Image, class and box of each that is selected, in order, and how many there are.
+        """Returns image, class and box of each selected one, in order, and how many there are.
 
         steps: int64[1]. overlaps: from a place in a list of the boxes of all images, for each image and class, to the
         boxes that the one there overlaps, bool [images, classes, boxes].

@@ -19,7 +19,7 @@ from trtsmith.importers.ops._shared import AXIS, axis_of, check_axis, flag
 
 
 def expand(expansion: Expansion) -> tuple[Value, Value]:
-    """onnxruntime compares float32 and int64, which hold the other types of elements."""
+    """Expands the operator: float32 and int64, which onnxruntime compares, hold the other types' elements."""
     g = Builder(expansion.opset)
     whole = expansion.dtype in ("int32", "int64")
     axis, largest, count = (expansion.fields[name] for name in ("axis", "largest", "k"))

@@ -1,1 +1,1 @@
-"""Computes sparse convolution, along rulebooks that say which cell reaches which."""
+"""Computes sparse convolution along rulebooks, which list the cells that reach each other."""

@@ -1,4 +1,4 @@
-"""Defines what rulebooks share: fields, the sizes of grids, and checks of them.
+"""Defines fields, grid sizes and checks that rulebooks share.
 
 A rulebook of a convolution on a grid [batch, depth, height, width] of which few cells are there: K = KD*KH*KW taps of the
 kernel in row-major order, N rows of coordinates (batch, z, y, x), M rows that come out. pairs[k, m] is the row of the
@@ -38,7 +38,7 @@ def taps(fields: Fields) -> int:
 
 
 def output_shape(fields: Fields) -> tuple[int, ...]:
-    """Cells of the output along (z, y, x), 0 where the kernel does not fit: spconv's get_conv_output_size."""
+    """Computes the output's cells along (z, y, x), 0 where the kernel does not fit, as spconv's get_conv_output_size."""
     sizes = zip(
         fields["spatial_shape"],
         fields["kernel_size"],
@@ -54,7 +54,7 @@ def output_shape(fields: Fields) -> tuple[int, ...]:
 
 
 def reached(fields: Fields) -> int:
-    """How many cells of the output one cell of the input reaches at most.
+    """Counts the cells of the output that one cell of the input reaches at most.
 
     Along an axis these are as many as taps whose distance from it is a multiple of the stride.
     """
@@ -68,7 +68,7 @@ def reached(fields: Fields) -> int:
 
 
 def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    """Four numbers a row, and a kernel that is not absurdly large."""
+    """Checks that rows have four numbers, and that the kernel is not absurdly large."""
     faults = []
     if "indices" in shapes and shapes["indices"][1] not in (None, 4):
         faults.append(f"indices[1] = {shapes['indices'][1]}, not 4: (batch, z, y, x)")
@@ -96,13 +96,13 @@ def check_strided(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) 
 
 
 def numbers(kernel: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """(z, y, x) of the kernel's taps, in row-major order."""
+    """Lists (z, y, x) of the kernel's taps, in row-major order."""
     z, y, x = kernel
     return [(i, j, k) for i in range(z) for j in range(y) for k in range(x)]
 
 
 def torch_key(place: list[Any], sizes: tuple[int, ...]) -> tuple[Any, Any]:
-    """From PyTorch tensors (batch, z, y, x): the number of each cell, and whether it lies in the grid of these sizes."""
+    """Returns each cell's number and whether it lies in the grid. Arguments are PyTorch tensors (batch, z, y, x)."""
     inside = (place[0] >= 0) & (place[0] < sizes[0])
     key = place[0]
     for coordinate, size in zip(place[1:], sizes[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Makes test inputs of rulebooks, and lists sizes at which networks use them."""
+"""Makes test inputs for rulebooks, and lists the sizes of networks that use them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WALLS = 150
 
 
 def scan(rng: np.random.Generator, rows: int, grid: Grid) -> np.ndarray:
-    """[rows, 4] different cells (batch, z, y, x) in order: ground and walls, of which the nearest to the middle are kept.
+    """Makes [rows, 4] different cells (batch, z, y, x) of ground and walls, in order; those nearest to the middle are kept.
 
     About 10 of the 27 cells around one are there, and rows that follow one another mostly have the same ones, as in real
     frames.
@@ -58,7 +58,7 @@ def _around(rng: np.random.Generator, around: int, depth: int) -> np.ndarray:
 
 
 def neighbours(cells: np.ndarray, grid: Grid, kernel: Sequence[int]) -> np.ndarray:
-    """[K, rows]: the row of the cell that each tap of a submanifold convolution reads, or -1. Cells are different."""
+    """Returns [K, rows]: the row that each tap of a submanifold convolution reads, or -1. Cells are different."""
     keys = np.ravel_multi_index(tuple(cells.T), grid)
     order = np.argsort(keys)
     ordered = keys[order]
@@ -76,7 +76,7 @@ Change = Callable[[np.random.Generator, np.ndarray], None]
 
 
 def cells(rng: np.random.Generator, rows: int, grid: Grid) -> np.ndarray:
-    """[rows, 4] distinct cells of a grid in random order, or all cells if there are fewer."""
+    """Makes [rows, 4] different cells of a grid in random order, or all cells if there are fewer."""
     count = int(np.prod(grid))
     if count < 4 * rows:
         chosen = rng.permutation(max(count, rows))[:rows] % count

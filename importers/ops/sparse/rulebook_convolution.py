@@ -38,7 +38,7 @@ from trtsmith.importers.ops.sparse._rulebook_cases import neighbours, scan
 
 
 def expand(expansion: Expansion) -> Value:
-    """Rows gathered and multiplied tap by tap, so that no more than one tap's rows are held at a time."""
+    """Gathers and multiplies rows tap by tap, so that no more than one tap's rows are held at a time."""
     g = Builder(expansion.opset)
     feature_sizes, pair_sizes = g.Shape("features"), g.Shape("pairs")
     feature_rows, channels = feature_sizes[:1], feature_sizes[1:2]

@@ -1,4 +1,4 @@
-"""Makes the rulebook of a sparse convolution with strides: cells of the output, and which row each tap multiplies.
+"""Makes the rulebook of a strided sparse convolution: cells of the output, and the row that each tap multiplies.
 
 Expands the rulebook of a sparse convolution with strides into standard ONNX operators.
 
@@ -27,7 +27,7 @@ _NONE = [-1]
 
 
 def expand(expansion: Expansion) -> tuple[Value, ...]:
-    """The cells that taps reach in order, without repetition, and the first row of each tap and cell."""
+    """Lists the cells that taps reach, in order and once each, and the first row of each tap and cell."""
     g = Builder(expansion.opset)
     fields = dict(expansion.fields)
     bounded(grids.taps(fields))

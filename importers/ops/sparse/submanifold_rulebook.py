@@ -1,4 +1,4 @@
-"""Makes the rulebook of a submanifold convolution (Graham et al., arXiv 1711.10275): which row each tap multiplies.
+"""Makes the rulebook of a submanifold convolution (Graham et al., arXiv 1711.10275): the row that each tap multiplies.
 
 Expands the rulebook of a submanifold convolution into standard ONNX operators.
 
@@ -24,7 +24,7 @@ _OUTSIDE, _LOST = -2, -1
 
 
 def expand(expansion: Expansion) -> Value:
-    """The number of the cell that each tap reads, for each row, looked up among those of the rows."""
+    """Looks up, for each row, the number of the cell that each tap reads, among the rows' own numbers."""
     g = Builder(expansion.opset)
     fields = expansion.fields
     sizes = fields["spatial_shape"]
