@@ -31,22 +31,22 @@ AGE = "days, as 30 or 0.5, or with a unit: 12h, 45m, 30d, 4w"
 
 
 def parse_size(text: str) -> int:
-    """A size in bytes. Raises ValueError for other text."""
+    """Reads a size in bytes. Raises ValueError for other text."""
     return int(bytes_of(text))
 
 
 def bytes_of(text: str) -> float:
-    """The size as a float, without rounding."""
+    """Returns the size as a float, without rounding."""
     return _amount(text, _SIZES, SIZE)
 
 
 def parse_age(text: str) -> float:
-    """An age in seconds. Raises ValueError for other text."""
+    """Reads an age in seconds. Raises ValueError for other text."""
     return _amount(text, _AGES, AGE)
 
 
 def size_text(size: int) -> str:
-    """Such as "12.3 MiB"."""
+    """Words a size, such as "12.3 MiB"."""
     if size < 1024:
         return f"{size} B"
     power = min(int(math.log2(size)) // 10, 4)
@@ -54,7 +54,7 @@ def size_text(size: int) -> str:
 
 
 def age_text(seconds: float) -> str:
-    """Such as "3 days ago"."""
+    """Words an age, such as "3 days ago"."""
     if seconds < 60:
         return "just now"
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):

@@ -58,7 +58,7 @@ _AT_REST = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 class LimitReached(Enum):
-    """Why processes were ended."""
+    """The reason why processes were ended."""
 
     TIME = "time"
     MEMORY = "memory"
@@ -103,7 +103,7 @@ class ProcessWatch:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Looks once more, and ends what has outlived its task."""
+        """Looks once more, and ends processes that outlived their task."""
         self._over.set()
         self._thread.join()
         with self._lock:

@@ -25,7 +25,7 @@ _FULL = "tensorrt"
 
 
 def canonical_words(words: Sequence[str], path_name: PathName) -> list[list[str]]:
-    """[[option, value, ...], ...] in the order of the options' names.
+    """Groups words as [[option, value, ...], ...] in the order of the options' names.
 
     An option that is repeated keeps the order of its values, and so do --mend and --no-mend, the last of which counts.
     """
@@ -35,7 +35,7 @@ def canonical_words(words: Sequence[str], path_name: PathName) -> list[list[str]
 
 
 def last_value(words: Sequence[str], flag: str, default: str) -> str:
-    """The value that argparse would use for an option."""
+    """Returns the value that argparse would use for an option."""
     return next((o[1] for o in reversed(list(_options(words))) if o[0] == flag and len(o) > 1), default)
 
 
@@ -44,7 +44,7 @@ def has_option(words: Sequence[str], flag: str) -> bool:
 
 
 def renamed_paths(words: Sequence[str], path_name: PathName) -> list[str]:
-    """The words with these paths replaced."""
+    """Replaces these paths in the words."""
     return [_renamed(word, path_name) for word in words]
 
 
@@ -74,7 +74,7 @@ def _options(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def below(folder: Path, files: Sequence[Path]) -> list[Path]:
-    """All files in the folder, at any depth."""
+    """Lists all files in the folder, at any depth."""
     return [file for file in files if folder in file.parents]
 
 
@@ -93,7 +93,7 @@ class GpuDemand:
 
 
 def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
-    """The GPU that a task needs; None hides all GPUs from it.
+    """Returns the GPU that a task needs; None hides all GPUs from it.
 
     Engines of TensorRT are built on the GPU that they are for; comparing and timing an engine needs one that runs it.
     flavours: those that machines without a GPU have: there --flavour auto is TensorRT-RTX if it is there, and --verify

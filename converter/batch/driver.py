@@ -58,7 +58,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """What a user asks for.
+    """The user's request for a batch.
 
     tasks:        of the zoo, all of them. only: patterns, of which a task's name or model matches one; () for all.
     folder:       where results go. title: of its pages.
@@ -109,7 +109,7 @@ class BatchRequest:
                 )
 
     def chosen(self) -> list[BatchTask]:
-        """The tasks that the request selects."""
+        """Returns the tasks that the request selects."""
         return [t for t in self.tasks if not self.only or any(_matches(t, one) for one in self.only)]
 
 

@@ -1,4 +1,4 @@
-"""Hashes files by SHA-256 in parallel, each once, and detects files that change meanwhile."""
+"""Hashes each file once by SHA-256, in parallel, and detects files that change meanwhile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def open_regular(path: Path) -> int:
 
 
 def hash_file(path: Path) -> tuple[str, os.stat_result]:
-    """(SHA-256 in hexadecimal, facts of the file) of a regular file. OSError otherwise, and if it changes all the time."""
+    """Hashes a regular file. Returns (SHA-256 in hexadecimal, its facts). Raises OSError for others, and if it keeps
+    changing.
+    """
     for _ in range(_TRIES):
         with os.fdopen(open_regular(path), "rb", buffering=0) as file:
             before, digest, block = os.fstat(file.fileno()), hashlib.sha256(), memoryview(bytearray(_BLOCK))
@@ -60,21 +62,21 @@ class FileHashes:
         self._known |= {path: one for path, one in found.items() if one is not None}
 
     def of(self, path: Path) -> str:
-        """The hash in hexadecimal. Raises OSError for files that are unreadable or keep changing."""
+        """Returns the hash in hexadecimal. Raises OSError for files that are unreadable or keep changing."""
         self.read([path] if path not in self._known else ())
         if path not in self._known:
             raise OSError(errno.EIO, "it cannot be hashed", str(path))
         return self._known[path][0]
 
     def unchanged(self, paths: Iterable[Path]) -> bool:
-        """Whether all files are known and unchanged: the same inode, size and times."""
+        """Tells whether all files are known and unchanged: the same inode, size and times."""
         asked = [*paths]
         return all(path in self._known for path in asked) and not changed(
             {path: self._known[path][1] for path in asked}
         )
 
     def states(self) -> dict[Path, FileState]:
-        """States of the known files when they were hashed."""
+        """Returns the states of the known files when they were hashed."""
         return {path: state for path, (_, state) in self._known.items()}
 
     def _hashed(self, path: Path) -> tuple[str, FileState] | None:
@@ -90,7 +92,7 @@ class FileHashes:
 
 
 def changed(states: Mapping[Path, FileState]) -> list[Path]:
-    """The files that have changed."""
+    """Returns the files that have changed."""
     found = []
     for path, state in states.items():
         try:

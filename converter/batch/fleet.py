@@ -68,7 +68,7 @@ _TEXTS = (".html", ".json")
 
 @dataclass(frozen=True)
 class ClusterNode:
-    """A machine of the cluster. resources: as Ray has them. facts: as it says itself, with its GPU; None before."""
+    """A machine of the cluster. resources: in Ray's form. facts: its own account, with its GPU; None before."""
 
     id: str
     address: str
@@ -77,12 +77,12 @@ class ClusterNode:
 
     @property
     def accelerator(self) -> str:
-        """Ray's name for the kind of its GPUs, such as "L4"; "" where it has none, or no name for them."""
+        """Ray's name for the kind of its GPUs, such as "L4"; "" if it has none, or Ray no name for them."""
         kinds = (name.partition(":") for name in self.resources if name.startswith("accelerator_type:"))
         return next((kind for _, _, kind in kinds), "")
 
     def has(self, asked: Mapping[str, Any]) -> bool:
-        """Whether the idle machine could run a task with these Ray options."""
+        """Tells whether the idle machine could run a task with these Ray options."""
         names = {"num_cpus": "CPU", "memory": "memory", "num_gpus": "GPU"}
         enough = all(self.resources.get(name, 0) >= asked.get(option, 0) for option, name in names.items())
         return enough and asked.get("accelerator_type", self.accelerator) == self.accelerator
@@ -119,7 +119,7 @@ class RayExecutor:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Cancel the tasks that Ray still has, as the reader may have stopped early."""
+        """Cancels the tasks that Ray still has, since the reader may have stopped early."""
         try:
             self._cancel()
         finally:
@@ -378,7 +378,7 @@ class _Running:
 
 @dataclass(frozen=True)
 class Unfit:
-    """Why a machine that joined later differs from the others. node: its name in Ray."""
+    """The reason why a machine that joined later differs from the others. node: its name in Ray."""
 
     node: str
     problems: tuple[Problem, ...]
@@ -435,7 +435,7 @@ def _unusable(task: BatchTask, error: OSError) -> Problem:
 
 
 def facts_of_node() -> MachineFacts:
-    """Facts about this machine."""
+    """Collects facts about this machine."""
     return _facts_of_process()
 
 
@@ -459,8 +459,8 @@ def run_on_node(
     gpu: str,
     keyed: MachineFacts | None,
 ) -> Iterator[Any]:
-    """A task on a machine of the cluster: the record's JSON, and then its files in parts of PART bytes; or a list of the
-    SHA-256 that the machine lacks, or why it is unfit.
+    """Runs a task on a machine of the cluster. Yields the record's JSON, then its files in parts of PART bytes; or a list of
+    the SHA-256 that the machine lacks, or why it is unfit.
 
     contents: SHA-256 by path. parts: of contents that were asked for, references. here: the driver's machine.
     keyed: the machine of which the task's key was made; one with other variables or libraries keeps no result.

@@ -25,17 +25,19 @@ MachineOf = Callable[[BatchTask], "MachineFacts | None"]
 
 
 class Keys:
-    """The keys of one batch: each file is hashed once. hashes: of files, which what runs tasks may share."""
+    """Computes the keys of one batch: each file is hashed once. hashes: of files, which executors may share."""
 
     def __init__(self, machine_of: MachineOf, hashes: FileHashes) -> None:
         self._machine_of, self._hashes = machine_of, hashes
 
     def read(self, tasks: Iterable[BatchTask]) -> None:
-        """Hash the files of all these tasks, several at a time. `of` does it for one task where this was not called."""
+        """Hashes the files of all these tasks, several at a time. Otherwise `of` does it for one task."""
         self._hashes.read(file for task in tasks if task.hashed for file in task.files)
 
     def of(self, task: BatchTask) -> str:
-        """64 hexadecimal digits; "" for a task that depends on more than can be hashed, or whose files cannot be read."""
+        """Returns 64 hexadecimal digits; "" for a task that depends on more than can be hashed, or whose files cannot be
+        read.
+        """
         machine = self._machine_of(task) if task.hashed else None
         facts = None if machine is None else facts_of_key(task, machine)
         if facts is None:
@@ -47,7 +49,7 @@ class Keys:
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
     def unchanged(self, task: BatchTask) -> bool:
-        """Whether the task's files are unchanged since its key was made; to check before its result is stored."""
+        """Tells whether the task's files are unchanged since its key was made; to check before its result is stored."""
         return self._hashes.unchanged(task.files)
 
 
@@ -94,7 +96,7 @@ def _with_names(files: Sequence[Path], folder: Path) -> Iterator[tuple[str, Path
 
 
 def facts_of_key(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:
-    """The machine's facts that enter a key; None if one is unknown."""
+    """Returns the machine's facts that enter a key; None if one is unknown."""
     built = last_value(task.words, "--flavour", "auto")
     bench = task.bench or ()
     asked = {built, last_value(bench, "--flavour", built)}  # auto of bench is what the engine was built with

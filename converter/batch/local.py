@@ -28,7 +28,7 @@ from trtsmith.importers.problem import Problem
 
 
 class LocalExecutor:
-    """A TaskExecutor. A task for a GPU has one to itself; other tasks begin as long as there are cores for them.
+    """A TaskExecutor on this machine. A task for a GPU has one to itself; other tasks share the cores.
 
     folder:  an existing one, in which everything is written.
     jobs:    tasks at a time that need no GPU; None: as many as the machine has cores for.

@@ -1,4 +1,4 @@
-"""Collects the machine's part of a conversion: packages, trtsmith's sources, plugin libraries, operators, and the GPU."""
+"""Collects the machine's facts that conversions depend on: packages, sources, plugin libraries, operators and the GPU."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ class MachineFacts:
     files: Mapping[Path, FileState] = field(default_factory=dict, compare=False)
 
     def flavour(self, asked: str) -> str | None:
-        """The TensorRT that `--flavour` means on that machine; None: it is not installed there."""
+        """Returns the TensorRT that `--flavour` means on that machine; None: it is not installed there."""
         return preferred(self.flavours, asked, self.gpu is not None)
 
 
 def this_machine() -> MachineFacts:
-    """Facts about this process's machine, Python and environment."""
+    """Collects facts about this process's machine, Python and environment."""
     hashes = FileHashes()
     try:
         plugins = hashes.of(plugin_library())
@@ -163,7 +163,7 @@ def _version(distributions: tuple[str, ...]) -> str:
 
 
 def operators_digest(specs: Sequence[str], hashes: FileHashes | None = None) -> str | None:
-    """SHA-256 over operator packages, without importing any; "" for none, None where one cannot be read."""
+    """Hashes operator packages by SHA-256, without importing any; "" for none, None if one cannot be read."""
     hashes = hashes or FileHashes()
     digests = []
     for spec in specs:
@@ -178,7 +178,7 @@ def operators_digest(specs: Sequence[str], hashes: FileHashes | None = None) -> 
 
 
 def rules_digest(package: Path = PACKAGE, sources: Path = SOURCES, hashes: FileHashes | None = None) -> str:
-    """SHA-256 over names and bytes of trtsmith's own Python sources and tables, equal for a checkout and its wheel.
+    """Hashes names and bytes of trtsmith's Python sources and tables by SHA-256, equal for a checkout and its wheel.
 
     sources: holds `converter` and `importers`.
     """
@@ -203,7 +203,7 @@ def _digest(files: Iterable[tuple[str, Path]], hashes: FileHashes) -> str:
 
 
 def machine_problems(here: MachineFacts, machines: Mapping[str, MachineFacts]) -> list[Problem]:
-    """Differences between machines, by name, that would make results depend on where they are made."""
+    """Lists differences between machines, by name, that would make results depend on where they are made."""
     problems = []
     for name, there in machines.items():
         parts = (

@@ -1,4 +1,4 @@
-"""The folder of a batch: each task's results in a folder of its own, whole or not at all.
+"""Manages the folder of a batch: each task's results in a folder of its own, complete or absent.
 
 A task's folder is made under DIR/.work and renamed, record.json written last. What a batch that was killed left there is
 swept by the next one.
@@ -67,14 +67,14 @@ class OutputFolder:
         os.close(self._lock)
 
     def read(self, name: str) -> TaskRecord | None:
-        """The record of a finished task; None if there is no valid one."""
+        """Reads the record of a finished task; None if there is no valid one."""
         try:
             return TaskRecord.from_json((self.folder / name / RECORD).read_bytes())
         except (OSError, ValueError):
             return None
 
     def is_whole(self, record: TaskRecord, hashes: FileHashes) -> bool:
-        """Whether the record's files exist with their recorded contents."""
+        """Tells whether the record's files exist with their recorded contents."""
         folder = self.folder / record.name
         try:
             return all(hashes.of(folder / name) == facts.sha256 for name, facts in record.files.items())
@@ -82,7 +82,7 @@ class OutputFolder:
             return False
 
     def new_folder(self) -> Path:
-        """An unused path for a folder that is to be published."""
+        """Returns an unused path for a folder that is to be published."""
         return self.scratch / f"new-{next(self._numbers)}"
 
     def publish(self, record: TaskRecord, made: Path | None) -> None:
@@ -163,7 +163,7 @@ def _text(record: TaskRecord) -> str:
 
 
 def cannot_write(folder: Path, error: OSError) -> UsageError:
-    """The error for an unusable output folder."""
+    """Makes the error for an unusable output folder."""
     what = f"the folder of the batch cannot be written: {error.strerror or error}"
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name)  # a rename has both
     where = f"-o {folder}" + (f": {names}" if names else "")

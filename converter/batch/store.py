@@ -1,4 +1,4 @@
-"""A cache of conversions in a folder: files by their SHA-256, and an index of records by key in SQLite.
+"""Caches conversions in a folder: files by their SHA-256, and an index of records by key in SQLite.
 
 A cache never fails a batch: what is wrong with it is a warning, and the conversion is done. Files are read-only, put whole
 or not at all, and verified whenever one is taken out.
@@ -57,7 +57,7 @@ _DONE_AGAIN = (
 
 
 def default_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """$TRTSMITH_CACHE; else `batch` in the folder where trtsmith keeps what it fetches."""
+    """Returns $TRTSMITH_CACHE; else `batch` in the folder where trtsmith keeps fetched files."""
     named = environment.get(VARIABLE, "")
     if named:
         return Path(os.path.abspath(named))
@@ -84,7 +84,7 @@ class Store:
         self._said: set[object] = set()
 
     def find(self, key: str) -> TaskRecord | None:
-        """The record of a key with its task's name at that time; None if it or a file of it is missing."""
+        """Returns the record of a key with its task's name at that time; None if it or a file of it is missing."""
         try:
             with _index(self.folder) as index:
                 row = index.execute("SELECT record FROM entries WHERE key = ?", (key,)).fetchone()
@@ -104,8 +104,8 @@ class Store:
             return None
 
     def place(self, record: TaskRecord, folder: Path) -> bool:
-        """Put the files of a record of `find` into a folder, which is made, each verified; False: a miss, and there is no
-        folder. They are read-only, and shared with the cache where the file system has links.
+        """Puts the verified files of a found record into a new folder; False: a miss, and there is no folder. They are
+        read-only, and shared with the cache where the file system has links.
 
         OSError where the folder cannot be written.
         """
@@ -122,7 +122,9 @@ class Store:
         return complete
 
     def add(self, record: TaskRecord, folder: Path) -> None:
-        """Keep a record that has a key and a settled status, and its files, which lie in the folder and become read-only."""
+        """Stores a record that has a key and a settled status, and its files, which lie in the folder and become
+        read-only.
+        """
         try:
             _checked(record, record.key)
             with _index(
@@ -287,7 +289,7 @@ class CacheEntry:
 
 @dataclass(frozen=True)
 class Contents:
-    """A cache at one moment.
+    """The content of a cache at one moment.
 
     entries: that can be read, by key, what was used last first.
     damaged: what is wrong with the others, by key.
@@ -305,7 +307,7 @@ class Contents:
 
 
 def read_contents(cache: Path) -> Contents:
-    """OSError for an unreadable folder or index, as the needed blobs are unknown then."""
+    """Reads the cache. Raises OSError for an unreadable folder or index, since the needed blobs are unknown then."""
     if not (cache / INDEX).exists():
         return Contents({}, {}, _blobs(cache))
     try:
@@ -344,7 +346,7 @@ def _blobs(cache: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class PruneOrder:
-    """What to remove besides damaged or incomplete entries, unreferenced files and left temporary files.
+    """The entries to remove besides damaged or incomplete ones, unreferenced files and left temporary files.
 
     larger_than: this many bytes may stay; the most recently used go last.
     older_than_s: entries unused for this many seconds go.
@@ -362,8 +364,8 @@ class PruneOrder:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What `cache prune` removed, or would remove. bytes: of removed blobs and entries; damaged: how many of them were
-    damaged.
+    """The entries that `cache prune` removed, or would remove. bytes: of removed blobs and entries; damaged: number of
+    damaged ones.
     """
 
     entries: int

@@ -73,7 +73,7 @@ class BatchTask:
 
 
 class TaskStatus(str, Enum):
-    """How a task ended."""
+    """The status with which a task ended."""
 
     AGREE = "agree"
     """Converted, and the numbers agree."""
@@ -118,7 +118,7 @@ class FileFacts:
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """The outcome of one task: the JSON beside its engine, of which every page and report is made.
+    """The outcome of one task: the JSON beside its engine, the source of every page and report.
 
     key:      of the cache; "" for a task that is never cached (see BatchTask.hashed).
     command:  the command line that does the same by hand, as a list of words.
@@ -155,7 +155,7 @@ class TaskRecord:
     unkeyed: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for JSON; "schema" is the version of this form."""
+        """Returns plain data for JSON; "schema" is the version of this form."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return {"schema": SCHEMA, **plain}
 
@@ -186,8 +186,9 @@ class TaskEnd:
 
 @dataclass(frozen=True)
 class Event:
-    """News of a running task. text: a line for people, "" for none; step: what it is doing; share: how much of that is
-    done, from 0 to 1, None if unknown."""
+    """News of a running task. text: a line for people, "" for none; step: its current step; share: the done part of it, from
+    0 to 1, None if unknown.
+    """
 
     task: str
     text: str
@@ -207,7 +208,7 @@ class TaskExecutor(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
     def machine_of(self, task: BatchTask) -> MachineFacts | None:
-        """The machine that a task will run on, for its key; None if unknown. May be called before `run`."""
+        """Returns the machine that a task will run on, for its key; None if unknown. May be called before `run`."""
 
     def stop(self) -> None:
         """Starts no further tasks and cancels running ones, which `run` then yields before it ends. Safe to call from a
@@ -222,7 +223,7 @@ class TaskExecutor(Protocol):
 
 
 def record_of(task: BatchTask, status: TaskStatus, *problems: Problem, attempts: int = 1) -> TaskRecord:
-    """The record of a task that never ran: cancelled, lost, or impossible on its machine."""
+    """Makes the record of a task that never ran: cancelled, lost, or impossible on its machine."""
     return TaskRecord(
         name=task.name,
         model=task.model,
@@ -245,6 +246,6 @@ def cancelled(task: BatchTask) -> Problem:
 
 
 def is_below(name: str) -> bool:
-    """Whether a relative path stays inside its folder."""
+    """Tells whether a relative path stays inside its folder."""
     parts = PurePosixPath(name).parts
     return bool(parts) and "/" not in parts and ".." not in parts and "\0" not in name

@@ -1,1 +1,1 @@
-"""Times engines: what trtexec prints, by layer, against baselines, and plugins against native operators."""
+"""Times engines as trtexec does, by layer, against baselines, and plugins against native operators."""

@@ -33,7 +33,7 @@ class ExpectedOutputs:
     baseline: Baseline | None = None
 
     def verdict(self, actual: Arrays, reference: Arrays | None = None) -> Verdict:
-        """The verdict on outputs in the model's types, against onnxruntime's or those of another run."""
+        """Judges outputs in the model's types against onnxruntime's or those of another run."""
         told = finding("not run", which="original", what="onnxruntime does not run it", fix="")
         unknown = Verdict(NOT_COMPARABLE, True, "", findings=(told,))
         if self.baseline is None:
@@ -46,12 +46,12 @@ class ExpectedOutputs:
 
 
 def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> ExpectedOutputs:
-    """A judge that compares with onnxruntime, allowing for TF32 rounding. feeds: all inputs."""
+    """Makes a judge that compares with onnxruntime, allowing for TF32 rounding. feeds: all inputs."""
     return ExpectedOutputs(Baseline(model, (InputSet("", dict(feeds)),), progress=progress))
 
 
 def check_baselines(names: Sequence[str], torch: str, *, has_model: bool) -> None:
-    """UsageError for unknown baselines, or those that lack what they need."""
+    """Raises UsageError for unknown baselines, or those that lack what they need."""
     if problems := list(_problems(names, torch, has_model)):
         raise UsageError(problems)
 
@@ -85,7 +85,7 @@ def time_baseline(
     folder: Path,
     progress: Progress,
 ) -> dict[str, Any]:
-    """One row of the record's `against`. engine_ms: median response of the engine, without CUDA graph.
+    """Makes one row of the record's `against`. engine_ms: median response of the engine, without CUDA graph.
 
     engine_outputs: for the same inputs, in the model's types. A baseline that cannot compute the model is a finding.
     """

@@ -34,7 +34,7 @@ BASELINES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TimedBaseline:
-    """A way to compute the model, ready to be timed.
+    """A runtime with the model, ready to be timed.
 
     what:  version and device, for people.
     call:  one inference, from beginning to end; returns nothing that waits.
@@ -48,7 +48,7 @@ class TimedBaseline:
 
 
 def repeat(call: Callable[[], object], clock: Clock, seconds: float, least: int) -> list[float]:
-    """Milliseconds of single calls, for at least the given seconds and number."""
+    """Returns milliseconds of single calls, for at least the given seconds and number."""
     began, taken = clock(), list[float]()
     while len(taken) < least or clock() - began < seconds:
         since = clock()
@@ -58,7 +58,7 @@ def repeat(call: Callable[[], object], clock: Clock, seconds: float, least: int)
 
 
 def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) -> TimedBaseline:
-    """The model in onnxruntime; custom operators that it has not are expanded into standard ones.
+    """Opens the model in onnxruntime; custom operators that it lacks are expanded into standard ones.
 
     transfers: False keeps inputs and outputs on the GPU, where there is a CUDA provider. Raises ConversionError.
     """
@@ -106,7 +106,7 @@ def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) ->
 
 
 def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfers: bool) -> TimedBaseline:
-    """A baseline that calls FUNCTION of MODULE on the inputs.
+    """Makes a baseline that calls FUNCTION of MODULE on the inputs.
 
     FUNCTION gets the inputs by name as tensors, on the GPU where PyTorch has one, and returns a callable without
     arguments that computes the model from them and returns its outputs, one tensor or several in the model's order. It
@@ -164,7 +164,7 @@ class BaselineRequest(PlainData):
 
 
 def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """The baseline's description, response times and throughput."""
+    """Returns the baseline's description, response times and throughput."""
     del log_path
     request = BaselineRequest.from_json(request_json)
     sys.path[:0] = request.path

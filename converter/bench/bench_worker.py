@@ -91,12 +91,12 @@ class SessionLane:
         return Stages(h2d, compute, d2h) if self._transfers else Stages(0.0, compute, 0.0)
 
     def outputs(self) -> dict[str, np.ndarray]:
-        """Copies of the outputs of the last inference, in host memory and in the engine's types."""
+        """Copies the outputs of the last inference, in host memory and in the engine's types."""
         return {name: tensor.numpy() for name, tensor in self._outputs.items()}
 
 
 def pinned(device: Device, array: np.ndarray) -> np.ndarray:
-    """A copy in page-locked memory."""
+    """Copies an array to page-locked memory."""
     copy = pinned_array(device, array.shape, array.dtype)
     copy[...] = array
     return copy
@@ -110,7 +110,7 @@ _NO_GRAPH = "no CUDA graph"  # of the warnings of trtsmith.converter.engine.runt
 
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """{"runs", "layer_runs", "inspector", "clocks", "warnings"}; a run's `number` says which inputs it is of."""
+    """Returns {"runs", "layer_runs", "inspector", "clocks", "warnings"}; a run's `number` says which inputs it is of."""
     request = BenchRequest.from_json(request_json)
     messages = Messages(log_path, request.run.verbose, events)
     events.phase("opening the GPU")
@@ -136,7 +136,7 @@ def measure(
     clock: Clock,
     look: Callable[[], Mapping[str, float] | None],
 ) -> dict[str, Any]:
-    """`main` on an existing device, runner and clocks. look: reads the GPU's clocks."""
+    """Does the work of `main` on an existing device, runner and clocks. look: reads the GPU's clocks."""
     runs, layer_runs, inspector, seen = [], [], "", None
     for number, (folder, batch) in enumerate(zip(request.inputs, request.batches, strict=True)):
         feeds = to_engine(read_arrays(folder), request.run.io_types)

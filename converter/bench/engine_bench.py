@@ -43,7 +43,7 @@ PROFILED = 30
 
 
 def bench(options: BenchOptions, progress: Progress) -> dict[str, Any]:
-    """The record (converter/bench/bench_record.py). TrtsmithError where nothing can be timed."""
+    """Makes the record (converter/bench/bench_record.py). Raises TrtsmithError if nothing can be timed."""
     check_options(options)
     check_baselines(options.against, options.torch, has_model=options.is_model)
     with ScratchFolder("bench") as name:

@@ -33,7 +33,7 @@ class NoEngineError(Exception):
 def measure_expansion(
     flavour: Flavour, subject: TorchSubject, generated: Arrays, count: int
 ) -> dict[str, Any]:
-    """Build the engine of the subject's expansion, check its numbers and time it; the figures as they are written to JSON.
+    """Builds the engine of the subject's expansion, checks its numbers and times it. Returns the figures for JSON.
 
     engine_bytes: the serialized engine, weights included. device_memory: bytes of activation memory that a context of it
     takes. layers: of the engine. build_s: building, loading and the first run, for which TensorRT-RTX compiles the kernels.
@@ -93,7 +93,7 @@ def _open(flavour: Flavour, model: bytes) -> tuple[bytes, Runner, str]:
 
 
 def build_here(flavour: Flavour, model: bytes, target: str) -> bytes:
-    """The serialized engine of an ONNX model of static shapes and without plugins, built in this process.
+    """Builds the serialized engine of an ONNX model with static shapes and without plugins, in this process.
 
     target: a member of TensorRT-RTX's ComputeCapability, or "" to name none. Raises NoEngineError.
     """

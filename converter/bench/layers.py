@@ -43,7 +43,7 @@ class EngineLayer:
 
 
 def nodes_of(model: onnx.ModelProto, plugins: Iterable[str] = ()) -> dict[str, LayerNode]:
-    """The model's nodes under the names that the ONNX parser gives their layers, those of subgraphs too.
+    """Lists the model's nodes, with those of subgraphs, under the names that the ONNX parser gives their layers.
 
     plugins: op_types of other domains than ours that become plugins.
     """
@@ -64,7 +64,7 @@ def nodes_of(model: onnx.ModelProto, plugins: Iterable[str] = ()) -> dict[str, L
 
 
 def parse_inspector(text: str) -> list[EngineLayer]:
-    """Layers from the engine inspector's JSON, which has objects or, without detailed verbosity, names only."""
+    """Reads layers from the engine inspector's JSON, which has objects or, without detailed verbosity, names only."""
     try:
         items = json.loads(text).get("Layers", [])
     except (ValueError, AttributeError):
@@ -86,7 +86,7 @@ def parse_inspector(text: str) -> list[EngineLayer]:
 def profile(
     runs: Sequence[Mapping[str, float]], layers: Sequence[EngineLayer], nodes: Mapping[str, LayerNode]
 ) -> dict[str, Any]:
-    """The profile; converter/bench/bench_record.py says what is in it. Layers are sorted by their time.
+    """Makes the profile that converter/bench/bench_record.py defines. Layers are sorted by their time.
 
     runs: milliseconds by layer name, for each profiled inference. The time of a layer is its median over them. A fused
     layer computes several nodes: its time stands under all of their types together, `Conv+Relu`, since nothing tells how

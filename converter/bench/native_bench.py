@@ -1,4 +1,4 @@
-"""Times plugin against native: a model with our operators as plugins, and as their expansions.
+"""Compares the times of plugins and native operators: a model with our plugins, and with their expansions.
 
 What a rule recognises as one of our operators in ONNX's own nodes is, without plugins, as the other rules write it.
 
@@ -68,7 +68,7 @@ class NodeCase:
 
 
 def node_cases(rewritten: Model, feeds: Arrays, io_types: tuple[IoType, ...] = ()) -> list[NodeCase]:
-    """Every plugin node of the main graph, with its inputs when the model runs on the feeds.
+    """Makes a case of every plugin node of the main graph, with its inputs when the model runs on the feeds.
 
     rewritten: the graph that TensorRT gets. feeds: in the model's types. Nodes of subgraphs are left out: they have no
     inputs of their own outside of them. Raises ConversionError where onnxruntime cannot run the graph.
@@ -117,7 +117,7 @@ NODE_SECONDS = 120.0
 
 
 def side(subject: Subject, timed: Timed, judge: ExpectedOutputs) -> dict[str, Any]:
-    """Times of one engine and whether it agrees with onnxruntime; or why it did not run."""
+    """Describes one engine: its times and whether it agrees with onnxruntime, or why it did not run."""
     run = timed.plain_run()
     if run is None:
         return {"unavailable": timed.runs[0]["unavailable"]}
@@ -141,7 +141,7 @@ def account(
     nodes: Sequence[Mapping[str, Any]] | None,
     without: str | None,
 ) -> dict[str, Any]:
-    """The document of both engines. without: why node times are missing."""
+    """Makes the document of both engines. without: why node times are missing."""
     medians = [s["compute_ms"]["median"] if "compute_ms" in s else None for s in (plugin, native)]
     ours, theirs = medians
     return {
@@ -157,7 +157,7 @@ def account(
 def time_nodes(
     source: BuildSource, feeds: Arrays, count: int, flavour: str, progress: Progress
 ) -> tuple[list[dict[str, Any]] | None, str | None]:
-    """(rows, None), or (None, why not): each plugin node's kernel beside its expansion, each in a process of its own."""
+    """Times each plugin node's kernel and its expansion, in a process each. Returns (rows, None), or (None, why not)."""
     try:
         cases = node_cases(source.rewritten.model, feeds, source.rewritten.io_types)
     except TrtsmithError as error:

@@ -43,7 +43,7 @@ def measure_node(
     count: int,
     tell: Tell,
 ) -> None:
-    """Time the operator's kernel through the plugin host, and its expansion as an engine. Needs PyTorch with CUDA.
+    """Times the operator's kernel through the plugin host, and its expansion as an engine. Needs PyTorch with CUDA.
 
     Figures: median_us, minimum_us, p10_us, p90_us, count, error (relative, against float64); of the plugin also workspace
     (bytes) and sets (of inputs and outputs, taken in turn); of the engine also engine_bytes, device_memory (bytes of
@@ -63,7 +63,7 @@ def measure_node(
 
 
 def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The figures, or why there are none: a failure is recorded and does not stop the others."""
+    """Returns the figures, or why there are none: a failure is recorded and does not stop the others."""
     try:
         return measure()
     except Exception as error:
@@ -72,13 +72,13 @@ def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def ratio_of(plugin: dict[str, Any], native: dict[str, Any]) -> float | None:
-    """Native time over plugin time; None if one is missing."""
+    """Returns native time over plugin time; None if one is missing."""
     ours, theirs = plugin.get("median_us"), native.get("median_us")
     return None if ours is None or theirs is None else digits(theirs / ours)
 
 
 def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """Figures of both sides, as trtsmith.converter.bench.node_worker.measure_node tells them."""
+    """Returns the figures of both sides, as `measure_node` measures them."""
     del log_path
     request: dict[str, Any] = json.loads(request_json)
     if importlib.util.find_spec("torch") is None:

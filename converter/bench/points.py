@@ -44,7 +44,7 @@ class Point:
 
 
 def check_points(at: tuple[str, ...]) -> tuple[str, ...]:
-    """Profile points named by the user, each once. Raises UsageError for unknown ones."""
+    """Returns the profile points named by the user, each once. Raises UsageError for unknown ones."""
     unknown = [name for name in at if name not in POINTS]
     if unknown or not at:
         what = (
@@ -62,7 +62,7 @@ def points_of(
     io_types: Sequence[IoType] = (),
     model: Model | None = None,
 ) -> list[Point]:
-    """Generated inputs, not all zero, at points of profile 0 or at the user's shapes.
+    """Generates inputs, not all zero, at points of profile 0 or at the user's shapes.
 
     shapes: of --shapes; the inputs that it leaves out are at the profile's usual shape. model: the
     one that the engine was built from, if it is there: inputs then suit what reads them.
@@ -78,7 +78,7 @@ def points_of(
 
 
 def given_point(info: EngineInfo, arrays: Mapping[str, np.ndarray]) -> Point:
-    """The user's arrays; whether they fit is checked when the engine runs."""
+    """Takes the user's arrays; whether they fit is checked when the engine runs."""
     return Point("inputs", arrays, _shape_tensors(info))
 
 

@@ -101,7 +101,7 @@ class BaselineOptions:
 
 @dataclass(frozen=True)
 class BenchOptions(BenchInputs, BaselineOptions, RunningOptions):
-    """What `trtsmith bench` is told. target: an engine, or a model if its name ends in .onnx."""
+    """The options of `trtsmith bench`. target: an engine, or a model if its name ends in .onnx."""
 
     target: Path
     timing: TimingOptions = field(default_factory=TimingOptions)
@@ -123,7 +123,7 @@ class BenchOptions(BenchInputs, BaselineOptions, RunningOptions):
 
 @dataclass(frozen=True)
 class BuildSource:
-    """The model that engines are built of, rewritten once."""
+    """The model that engines are built from, rewritten once."""
 
     original: Model
     rewritten: Rewritten
@@ -140,7 +140,7 @@ class Subject:
 
 
 def open_source(options: BenchOptions) -> BuildSource:
-    """The model, loaded and rewritten as `convert` does it. TrtsmithError where that is not possible."""
+    """Loads and rewrites the model as `convert` does. Raises TrtsmithError if that is not possible."""
     original = load_model(options.target)
     asked = AnalysisOptions(
         expected_target(options.flavour),
@@ -153,20 +153,20 @@ def open_source(options: BenchOptions) -> BuildSource:
 
 
 def given_engine(options: BenchOptions) -> Subject:
-    """The engine that the user names, by its manifest. UsageError where it cannot be run."""
+    """Opens the engine that the user names, by its manifest. Raises UsageError if it cannot be run."""
     run = request_as_asked(options.target, options, verbose=options.verbose)
     return Subject(run, describe_engine(run), {})
 
 
 def plugin_engine(options: BenchOptions, source: BuildSource, folder: Path, progress: Progress) -> Subject:
-    """The model as `trtsmith convert` builds it."""
+    """Builds the model as `trtsmith convert` does."""
     run = _built(options, options.target, folder / "plugin.plan", progress)
     foreign = creators.foreign_creators(options.plugins)
     return Subject(run, describe_engine(run), nodes_of(source.rewritten.model.proto, foreign))
 
 
 def native_engine(options: BenchOptions, source: BuildSource, folder: Path, progress: Progress) -> Subject:
-    """The model without plugins of ours: see `native_graph`."""
+    """Builds the model without our plugins: see `native_graph`."""
     path = folder / "native.onnx"
     native = native_graph(options, source)
     save_model(native, path)
@@ -178,7 +178,7 @@ def native_engine(options: BenchOptions, source: BuildSource, folder: Path, prog
 
 
 def native_graph(options: BenchOptions, source: BuildSource) -> Model:
-    """Every plugin node of ours as its expansion into standard operators.
+    """Expands every one of our plugin nodes into standard operators.
 
     What a rule has given to a plugin by its pattern of ONNX's nodes is written as the other rules do it. ConversionError
     where they cannot.
@@ -202,7 +202,7 @@ def native_graph(options: BenchOptions, source: BuildSource) -> Model:
 def points_for(
     options: BenchOptions, info: EngineInfo, run: RunRequest, source: BuildSource | None
 ) -> list[Point]:
-    """The inputs at which to time. UsageError for shapes that the engine does not take."""
+    """Returns the inputs at which to time. Raises UsageError for shapes that the engine does not take."""
     if options.inputs is not None:
         arrays = load_arrays(options.inputs, "--inputs")
         frozen = source.frozen if source is not None else {}
@@ -212,7 +212,7 @@ def points_for(
 
 
 def check_options(options: BenchOptions) -> None:
-    """UsageError for flags that contradict each other or the target."""
+    """Raises UsageError for flags that contradict each other or the target."""
     if problems := list(_problems(options)):
         raise UsageError(problems)
 

@@ -24,14 +24,16 @@ GRAPHS = {"both": (False, True), "off": (False,), "on": (True,)}
 
 
 def graphs_of(said: str, name: str = "cuda_graph") -> tuple[bool, ...]:
-    """UsageError for what is not in GRAPHS."""
+    """Returns the runs, with or without CUDA graph, that the option names. Raises UsageError for others than GRAPHS."""
     check_values((f"--{name.replace('_', '-')}", said, tuple(GRAPHS)))
     return GRAPHS[said]
 
 
 @dataclass(frozen=True)
 class TimingOptions:
-    """How to time. iterations: warm-up left out. graphs: whether to capture a CUDA graph, one run for each answer."""
+    """The timing settings. iterations: warm-up left out. graphs: whether to capture a CUDA graph, one run for each
+    answer.
+    """
 
     TITLE: ClassVar[str] = "timing"
 
@@ -112,7 +114,7 @@ class Timed:
 def time_engine(
     run: RunRequest, points: Sequence[Point], timing: TimingOptions, layers: int, progress: Progress
 ) -> Timed:
-    """Time the engine at each point. layers: how many inferences are profiled by layer; 0: none.
+    """Times the engine at each point. layers: how many inferences are profiled by layer; 0: none.
 
     Raises UsageError for all that can be wrong with engine, GPU, plugin libraries and inputs, and where
     the process dies.

@@ -41,7 +41,7 @@ class Summary:
 
     @classmethod
     def of(cls, milliseconds: Sequence[float]) -> Summary:
-        """Raises ValueError for an empty list."""
+        """Computes the statistics. Raises ValueError for an empty list."""
         if not milliseconds:
             raise ValueError("no times")
         times = np.asarray(milliseconds, np.float64)
@@ -51,7 +51,7 @@ class Summary:
         return cls(len(times), float(times.min()), median, mean, p90, p95, p99, float(times.max()), variation)
 
     def to_json(self) -> dict[str, float]:
-        """The times to six digits: a microsecond of a second is the most that the clocks tell."""
+        """Returns the times to six digits: the clocks tell no more than a microsecond of a second."""
         return {name: value if name == "count" else digits6(value) for name, value in vars(self).items()}
 
 
@@ -60,7 +60,7 @@ def digits6(value: float) -> float:
 
 
 def remarks(run: Mapping[str, Any]) -> list[str]:
-    """Remarks on the times of one run (`runs` in converter/bench/bench_record.py)."""
+    """Lists remarks on the times of one run (`runs` in converter/bench/bench_record.py)."""
     compute, enqueue = run["compute_ms"], run["enqueue_ms"]
     said = []
     if compute["variation"] > UNSTABLE:
@@ -111,10 +111,10 @@ class Lane(Protocol):
     """One stream with an execution context of its own, and DEPTH sets of events."""
 
     def submit(self, slot: int) -> None:
-        """Enqueue copies in, the engine and copies out, between the events of this slot. Does not wait."""
+        """Enqueues copies in, the engine and copies out, between the events of this slot. Does not wait."""
 
     def wait(self, slot: int) -> Stages:
-        """Wait until the inference that was last submitted to this slot has ended."""
+        """Waits until the inference that was last submitted to this slot has ended."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _ended(lane: Lane, slot: int, enqueue: float) -> Query:
 
 
 def respond(lane: Lane, clock: Clock, count: int) -> list[float]:
-    """Latency in milliseconds of single inferences, one at a time."""
+    """Measures the latency in milliseconds of single inferences, one at a time."""
     taken = []
     for _ in range(count):
         began = clock()

@@ -77,7 +77,7 @@ WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Allowance:
-    """Allowed differences by output name: a ratio of norms, or a share of whole numbers.
+    """The allowed differences by output name: a ratio of norms, or a share of whole numbers.
 
     noise: what rounding does to each element of a float output, by name; none in 8 bits.
     amplified: outputs that may differ by more than twice the least, as the network amplifies rounding; by name, what
@@ -92,15 +92,15 @@ class Allowance:
     amplified: Mapping[str, float] = field(default_factory=dict)
 
     def excluded(self, tolerances: Tolerances | None) -> dict[str, Finding]:
-        """Outputs that are not compared, and why."""
+        """Outputs that are not compared, each with the reason."""
         return {n: why for n, why in self._unsettled(tolerances).items() if why.kind not in DOUBTFUL}
 
     def unproven(self, tolerances: Tolerances | None) -> dict[str, Finding]:
-        """Outputs that may disagree, and whose agreement proves nothing, and why."""
+        """Outputs that may disagree and whose agreement proves nothing, each with the reason."""
         return {n: why for n, why in self._unsettled(tolerances).items() if why.kind in DOUBTFUL}
 
     def only(self, outputs: Collection[str]) -> Allowance:
-        """The allowance for these outputs; others are compared as if rounding did not change them."""
+        """Keeps the allowance for these outputs; others are compared as if rounding did not change them."""
         left = {n: why for n, why in self.left.items() if n in outputs}
         return replace(
             self, left=left, amplified={n: changed for n, changed in self.amplified.items() if n in outputs}
@@ -221,7 +221,7 @@ def _factor(elements: int) -> float:
 
 
 def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, Finding]:
-    """Outputs whose shape changes with the precision; by name, why they are not compared."""
+    """Finds outputs whose shape changes with the precision; by name, why they are not compared."""
     return {
         name: finding(
             "reshaped",
@@ -236,12 +236,12 @@ def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, Findin
 
 
 def type_of(precision: str) -> str:
-    """The type that values are rounded to, as the flag names it."""
+    """Returns the type that values are rounded to, as the flag names it."""
     return "fp16" if precision == FP16_SUMS else precision
 
 
 def in_words(precision: str, measured: bool | None) -> str:
-    """What the default tolerance assumes, in words. measured: whether rounding was; None if no output needed it."""
+    """Says in words what the default tolerance assumes. measured: whether rounding was; None if no output needed it."""
     if precision in QUANTIZED:
         return (
             f"the engine is assumed to compute in {precision}: outputs may differ by {QUANTIZED[precision]:g}"
@@ -276,7 +276,7 @@ def _custom_operators(proto: onnx.ModelProto) -> list[OpDef]:
 
 
 def changed_by(expected: np.ndarray, actual: np.ndarray | None) -> float:
-    """Measures a change: the share of whole numbers, or the ratio of norms over what is finite on both sides. None: none."""
+    """Measures a change: a share of whole numbers, or a ratio of norms over what is finite on both sides. None: none."""
     if actual is None or not expected.size:
         return 0.0
     if expected.dtype.kind in "iub":

@@ -1,4 +1,4 @@
-"""Holds the outputs that candidates are compared with: the original's, as they are and with values rounded.
+"""Computes the outputs that candidates are compared with: the original's, exact and with values rounded.
 
 Each is computed once, when it is first asked for.
 """
@@ -54,7 +54,7 @@ class Arithmetic:
 
     @staticmethod
     def of(precision: str, report: PrecisionReport | PrecisionSummary | None) -> Arithmetic:
-        """The arithmetic of a graph in the precision. report: of the precision pass; None if none was requested."""
+        """Returns the arithmetic of a graph in the precision. report: of the precision pass; None if none was requested."""
         return Arithmetic(
             precision, frozenset(kept.node for kept in report.kept) if report is not None else None
         )
@@ -80,7 +80,7 @@ class Original:
         self._last: tuple[Arrays, dict[str, Any]] | None = None
 
     def run(self, feeds: Arrays) -> dict[str, Any]:
-        """Outputs for inputs of the model. Raises ConversionError if onnxruntime cannot run it.
+        """Returns the outputs for inputs of the model. Raises ConversionError if onnxruntime cannot run it.
 
         Those of the last inputs are kept: a candidate that is the model itself asks for them again.
         """
@@ -89,7 +89,7 @@ class Original:
         return self._last[1]
 
     def expected(self, feeds: Arrays) -> dict[str, Any]:
-        """Outputs of the user's function for the whole model, or of the model. Raises ConversionError."""
+        """Returns the outputs of the user's function for the whole model, else of the model. Raises ConversionError."""
         given = self.references.outputs(self.model, feeds)
         return self.run(feeds) if given is None else given
 
@@ -114,7 +114,9 @@ class Original:
         return watched(self.model)
 
     def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, Finding]:
-        """Outputs that its own 16-bit types change beyond use; by name, why they are not compared. outputs: what it gave."""
+        """Finds outputs that the model's own 16-bit types change beyond use; by name, why they are not compared. outputs:
+        the model's.
+        """
         names = {value.name for value in self.model.proto.graph.output}
         return self._own_types.unheld(feeds, {name: outputs[name] for name in outputs.keys() & names})
 
@@ -207,13 +209,13 @@ class Baseline:
         return self._rounded[key]
 
     def expecting(self, outputs: Outputs) -> Baseline:
-        """The baseline with other expected outputs. Computed results are kept."""
+        """Returns the baseline with other expected outputs. Computed results are kept."""
         other = copy(self)
         other.expected = outputs
         return other
 
     def held_to(self, plain: Outputs, rounded: Outputs, limits: Limits = NO_LIMITS) -> Baseline:
-        """The baseline with the outputs of a graph in 8 bits instead of the original's. rounded: in TF32."""
+        """Returns the baseline with the outputs of a graph in 8 bits instead of the original's. rounded: in TF32."""
         held = copy(self)
         held.__dict__ |= {"doubts": self.doubts, "plain": plain}
         held._given, held.limits = {1.0: rounded}, limits

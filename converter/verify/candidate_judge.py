@@ -1,4 +1,4 @@
-"""Judges a candidate by a baseline: runs it, compares its outputs, and measures rounding as far as they call for it."""
+"""Judges a candidate against a baseline: runs it, compares its outputs, and measures rounding where needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ may be off by no more."""
 
 @dataclass(frozen=True)
 class Ran:
-    """outputs: by name in the model's types, for each set of inputs. warnings: what the user should know of the run."""
+    """The run of a candidate. outputs: by name in the model's types, for each set of inputs. warnings: for the user."""
 
     outputs: Outputs
     warnings: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Judged:
-    """Comparisons of all sets, what is left out of them, and whether rounding was measured for them.
+    """Comparisons of all sets, the outputs left out of them, and whether rounding was measured for them.
 
     measured: None where nothing called for it; False where onnxruntime does not run it.
     """
@@ -87,7 +87,7 @@ def _furthest(of_sets: Iterable[Mapping[str, Finding]]) -> dict[str, Finding]:
 
 
 def judge(baseline: Baseline, candidate: Candidate, tolerances: Tolerances | None = None) -> Verdict:
-    """The verdict on a candidate. Raises UsageError if an engine cannot be run."""
+    """Runs and judges a candidate. Raises UsageError if an engine cannot be run."""
     try:
         wanted = baseline.wanted
     except ConversionError as error:
@@ -141,7 +141,7 @@ def judge_outputs(
     engine_run: bool = True,
     own: bool = False,
 ) -> Verdict:
-    """The verdict on outputs for every set of the baseline's inputs. Raises ConversionError without a reference.
+    """Judges outputs for every set of the baseline's inputs. Raises ConversionError without a reference.
 
     own: the outputs are the original's, whose graph the rewrite left as it was.
     """

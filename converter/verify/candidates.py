@@ -24,7 +24,7 @@ from trtsmith.importers.opdef import Arrays
 
 
 def rewritten_graph(model: Model, io_types: Sequence[IoType] = ()) -> Candidate:
-    """The TensorRT graph in its own types, in onnxruntime on the CPU, in one session. No engine runs.
+    """Runs the TensorRT graph in its own types, in onnxruntime on the CPU, in one session. No engine runs.
 
     Plugin nodes are expanded from the fields that TensorRT will get. io_types: inputs and outputs that have another type in
     this graph than in the original.
@@ -43,7 +43,7 @@ def rewritten_graph(model: Model, io_types: Sequence[IoType] = ()) -> Candidate:
 
 
 def own_graph(original: Original) -> Candidate:
-    """The model itself as the candidate, if the rewrite did not change it."""
+    """Returns the model itself as the candidate, if the rewrite did not change it."""
 
     def run(sets: Sequence[Arrays]) -> Ran:
         return Ran([original.run(one) for one in sets])
@@ -52,7 +52,7 @@ def own_graph(original: Original) -> Candidate:
 
 
 def is_own_graph(model: Model, rewritten: Rewritten) -> bool:
-    """Whether the rewrite left the model's nodes, weights and types as they are."""
+    """Tells whether the rewrite left the model's nodes, weights and types as they are."""
     if rewritten.frozen or rewritten.io_types or rewritten.precision is not None:
         return False
     if any(rewritten.model.files.get(name) is not file for name, file in model.files.items()):
@@ -77,7 +77,7 @@ def _parts(proto: onnx.ModelProto) -> Iterator[bytes]:
 def reduced_graph(
     model: Model, io_types: Sequence[IoType], arithmetic: Arithmetic, tried: Tried | None = None
 ) -> Candidate:
-    """The TensorRT graph with its values rounded to their types. No engine runs.
+    """Runs the TensorRT graph with its values rounded to their types. No engine runs.
 
     Sums of products are emulated where the target sums them in float16. tried: a run of it that need not be made again.
     """
@@ -105,7 +105,7 @@ def built_engine(
     progress: Progress,
     findings: tuple[Finding, ...] = (),
 ) -> Candidate:
-    """The engine on this machine's GPU, in a child process. inputs: those of the model's that it has."""
+    """Runs the engine on this machine's GPU, in a child process. inputs: those of the model's that it has."""
 
     def run(sets: Sequence[Arrays]) -> Ran:
         progress("running the engine")

@@ -31,7 +31,7 @@ _PASS_ON = frozenset({"Constant", "Identity"})
 
 
 def constant_outputs(model: Model, fixed: Collection[str] = ()) -> frozenset[str]:
-    """Names of outputs that do not depend on input values or random numbers.
+    """Finds outputs that do not depend on input values or random numbers.
 
     fixed: inputs that have one value.
     """
@@ -43,7 +43,7 @@ def constant_outputs(model: Model, fixed: Collection[str] = ()) -> frozenset[str
 def unchanging_outputs(
     generation: Generation, end: str, feeds: Arrays, outputs: Arrays, compute: Callable[[Arrays], Arrays]
 ) -> dict[str, Finding]:
-    """Outputs that other generated inputs do not change; by name, why they prove little.
+    """Finds outputs that other generated inputs do not change; by name, why they prove little.
 
     feeds: those that were generated at this end of the profile. outputs: the original's for them. compute: runs it, which
     is done once, and up to DRAWS times where an output has not changed. Outputs that the graph proves constant change never.
@@ -71,7 +71,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 def outputs_behind_branches(
     model: Model, fixed: Collection[str], sets: Iterable[Arrays]
 ) -> dict[str, Finding]:
-    """Outputs behind an If with a branch that no inputs take; by name, why they prove little.
+    """Finds outputs behind an If with a branch that no inputs take; by name, why they prove little.
 
     Of an If outside other graphs that values of inputs decide: what sizes, or `fixed` inputs, decide may be settled in the
     engine. Nothing is said where onnxruntime cannot tell the conditions.

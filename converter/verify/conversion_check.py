@@ -1,4 +1,4 @@
-"""Makes the comparison of `convert`: the graphs, and the engine if a GPU can run it."""
+"""Makes the comparison of `convert`: judges the graphs, and the engine if a GPU can run it."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class ConversionCheck:
         return self._with_cost(verdict, checked, baseline) if precision in QUANTIZED else verdict
 
     def baseline(self, progress: Progress, *, wide: bool = False) -> Baseline:
-        """The original's outputs for the given inputs, or for those of usual sizes. wide: as of Original."""
+        """Computes the original's outputs for the given inputs, or for those of usual sizes. wide: as of Original."""
         return Baseline(
             Original(self.original, self.references, progress, wide=wide),
             (InputSet("", self.feeds),),
@@ -334,7 +334,7 @@ class ConversionCheck:
     def elsewhere(
         self, rewritten: Rewritten, precision: str, verdict: Verdict, baseline: Baseline
     ) -> ComparisonElsewhere:
-        """The reference data for an engine that another machine builds.
+        """Makes the reference data for an engine that another machine builds.
 
         verdict: on the graphs. baseline: by which they were judged.
         """
@@ -366,7 +366,7 @@ class ConversionCheck:
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """What the user asks of the comparison. mode: --verify. samples: of --calibration."""
+    """The user's request for a comparison. mode: --verify. samples: of --calibration."""
 
     inputs: ArraySource | None
     expected: ArraySource | None

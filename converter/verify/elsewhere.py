@@ -1,4 +1,4 @@
-"""Holds what an engine's outputs are compared with on a machine that has no trtsmith."""
+"""Holds expected outputs and tolerances for comparing an engine on a machine without trtsmith."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trtsmith.importers.opdef import Arrays
 def allowance_elsewhere(
     baseline: Baseline, arithmetic: Arithmetic, tolerances: Tolerances | None
 ) -> tuple[Arrays, Allowance]:
-    """Expected outputs and allowed differences for an engine on another machine, for a single set of inputs.
+    """Makes the expected outputs and tolerances for an engine on another machine, for a single set of inputs.
 
     Rounding is drawn several ways at once: there nobody can draw it again where an output disagrees. ConversionError:
     onnxruntime does not run the original, and no outputs are expected instead.
@@ -43,7 +43,7 @@ def allowance_elsewhere(
 
 @dataclass(frozen=True)
 class ComparisonElsewhere:
-    """Inputs for the engine, the outputs that it is to have, and by how much each may be off.
+    """Inputs for the engine, its expected outputs, and the tolerance of each.
 
     inputs:   in the engine's types. expected: in the model's,
         bfloat16 as float32, so that numpy alone reads them.
@@ -62,7 +62,7 @@ class ComparisonElsewhere:
     def within(
         self, measured: Allowance, tolerances: Tolerances | None, selections: Mapping[str, Any]
     ) -> ComparisonElsewhere:
-        """The same with the judge's limits, except for slices and the order of rows."""
+        """Fills in the judge's limits, except for slices and the order of rows."""
         limits, bounds = {}, {}
         left_out = measured.unproven(tolerances) | measured.excluded(tolerances) | dict(self.left_out)
         for name, value in self.expected.items():
@@ -80,7 +80,7 @@ class ComparisonElsewhere:
         return replace(self, expected=plain, limits=limits, bounds=bounds, left_out=left_out)
 
     def entries(self, outputs: Collection[str], accepted: Collection[str]) -> list[dict[str, Any]]:
-        """For the manifest, of each output. accepted: those that need not be compared."""
+        """Lists each output's entry for the manifest. accepted: those that need not be compared."""
         return [
             {"name": name, **self.limits.get(name, {})}
             | (

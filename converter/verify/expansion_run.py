@@ -20,7 +20,7 @@ _FATAL_ONLY = 4
 def run_expanded(
     op: OpDef, fields: Fields, inputs: Mapping[str, np.ndarray], opset: int
 ) -> dict[str, np.ndarray]:
-    """Outputs by port name, in the dtypes that the operator's inputs make them. Raises what onnxruntime raises.
+    """Returns the outputs by port name, in the dtypes that follow from the inputs'. Raises onnxruntime's own errors.
 
     inputs: by port name; absent optional ones are left out. bfloat16 goes in and out as ml_dtypes' type: it is cast inside
     of the graph, as onnxruntime takes no such arrays.

@@ -1,4 +1,4 @@
-"""Holds what a comparison finds as data. Module `verdict_words` makes sentences of it."""
+"""Holds the findings of a comparison as data. Module `verdict_words` makes sentences of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a comparison found.
+    """One finding of a comparison.
 
     kind:    one of those that verdict_words has a sentence for.
     output:  the output that it is about; "" for the whole network. at: the place, as sizes of inputs; "" for the only one.
@@ -23,18 +23,18 @@ class Finding:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, in which an infinite number or NaN is null."""
+        """Returns plain data, in which an infinite number or NaN is null."""
         return asdict(self) | {"figures": {name: _finite(value) for name, value in self.figures.items()}}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Finding:
-        """What `to_json` made this of, with infinity for null."""
+        """Reads the data that `to_json` wrote, with infinity for null."""
         figures = {name: math.inf if value is None else value for name, value in document["figures"].items()}
         return Finding(**{**document, "figures": figures})
 
 
 def finding(kind: str, output: str = "", at: str = "", **figures: Any) -> Finding:
-    """The finding with these figures."""
+    """Makes a finding with these figures."""
     return Finding(kind, output, at, figures)
 
 

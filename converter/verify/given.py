@@ -33,19 +33,19 @@ from trtsmith.importers.problem import Problem
 
 
 def told(inputs: ArraySource | None, expected: ArraySource | None) -> str:
-    """The source of the inputs in words: "generated", the files, or given arrays."""
+    """Names the source of the inputs in words: "generated", the files, or given arrays."""
     said = "generated" if inputs is None else told_source(inputs)
     return said if expected is None else f"{said}, outputs expected: {told_source(expected)}"
 
 
 def without_inputs(outputs: str, fix: str = "add --inputs FILE.npz") -> UsageError:
-    """The error for expected outputs without inputs. outputs: flag and source."""
+    """Makes the error for expected outputs without inputs. outputs: flag and source."""
     what = "outputs are given without their inputs"
     return UsageError(what, outputs, "the inputs that they were computed from, too", fix)
 
 
 def load_expected(source: ArraySource, outputs: Sequence[onnx.ValueInfoProto]) -> dict[str, np.ndarray]:
-    """The model's outputs by name and in its types, from a file or as arrays.
+    """Loads the model's outputs by name and in its types, from a file or arrays.
 
     UsageError if one is missing, is none of the model's, or is of a type that does not become the model's.
     """
@@ -107,7 +107,7 @@ def profile_of(
     values: Mapping[str, ShapeRange],
     where: str,
 ) -> int:
-    """The first profile that accepts the inputs. Raises UsageError if none does.
+    """Returns the first profile that accepts the inputs. Raises UsageError if none does.
 
     values: those that each profile allows of shape tensors. where: flag and source of the inputs.
     """
@@ -134,7 +134,7 @@ def _tensor(
 def fitting_outputs(
     arrays: Mapping[str, np.ndarray], outputs: Sequence[str], where: str
 ) -> dict[str, np.ndarray]:
-    """The model's outputs by name, of arrays that a user gave at `where`. UsageError as for `load_expected`."""
+    """Returns the model's outputs by name, from arrays that the user gave at `where`. UsageError as for `load_expected`."""
     problems = []
     for name in outputs:
         if name not in arrays:
@@ -241,7 +241,7 @@ class GivenInputs:
     source: ArraySource | None = None
 
     def fitting(self, specs: Sequence[InputSpec]) -> list[dict[str, np.ndarray]]:
-        """The arrays of inputs that the model has. UsageError if they do not fit it."""
+        """Returns the arrays of the model's inputs. Raises UsageError if they do not fit it."""
         types = {spec.name: spec.dtype for spec in specs}
         return [
             fitting_inputs(of_types(one, types), specs, where, self.source)
@@ -254,7 +254,7 @@ class GivenInputs:
 
 
 def given_inputs(inputs: ArraySource | None, load_inputs: Sequence[Path]) -> GivenInputs | None:
-    """What --inputs (.npz) or --load-inputs (Polygraphy's JSON) name; None without either. UsageError."""
+    """Loads the inputs of --inputs (.npz) or --load-inputs (Polygraphy's JSON); None without either. Raises UsageError."""
     if inputs is not None:
         place = named_source("--inputs", inputs)
         return GivenInputs((load_arrays(inputs, "--inputs"),), (place,), told_source(inputs), inputs)
@@ -277,7 +277,7 @@ def given_outputs(
     outputs: Sequence[onnx.ValueInfoProto],
     inputs: GivenInputs | None,
 ) -> list[dict[str, np.ndarray]] | None:
-    """The outputs that --expected (.npz) or --load-outputs (JSON) name, for each iteration of the inputs; None without.
+    """Loads the outputs of --expected (.npz) or --load-outputs (JSON), for each iteration of the inputs; None without.
 
     outputs: the model's. UsageError if they do not fit these, or are of another number than the inputs.
     """

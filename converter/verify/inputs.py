@@ -19,7 +19,7 @@ SEED = 20240229
 
 @dataclass(frozen=True)
 class Generated:
-    """Inputs by name; and for those that the model's nodes say something of, a sentence on what they were taken for."""
+    """Inputs by name, and a sentence on the assumed meaning of those that the model's nodes tell about."""
 
     arrays: dict[str, np.ndarray]
     meanings: tuple[str, ...]
@@ -28,7 +28,7 @@ class Generated:
 def generate_inputs(
     model: Model | None, specs: Sequence[InputSpec], shapes: Mapping[str, Sizes], seed: int = SEED
 ) -> Generated:
-    """Seeded inputs that suit what reads them (trtsmith.converter.verify.input_generation).
+    """Generates seeded inputs that suit the nodes that read them (trtsmith.converter.verify.input_generation).
 
     model: None where there is an engine alone. shapes: of the dynamic inputs. UsageError for a shape that this machine's
     memory does not hold.

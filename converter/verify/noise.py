@@ -43,7 +43,7 @@ is copied, and rounded once at most; the new key is computed."""
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What rounding does to an output.
+    """The measured effect of rounding on an output.
 
     unit:   unit roundoff of the precision that the engine computes in.
     quantum: what any element may be off by, however small it is.
@@ -55,12 +55,12 @@ class Noise:
     change: np.ndarray | None = None
 
     def times(self, factor: float) -> Noise:
-        """The same with bounds wider by the factor."""
+        """Widens the bounds by the factor."""
         change = None if self.change is None else self.change * factor
         return Noise(self.unit * factor, self.quantum * factor, change)
 
     def anywhere(self, value: np.ndarray) -> Noise:
-        """The same where chance decides which elements rounding changes, as it does where it flips steps.
+        """Returns bounds for changes that chance places anywhere, as where rounding flips steps.
 
         An element of `value` may change by as much of its slice's root mean square as any does in the other slices of an
         axis, by the axis that allows least: columns of another scale lend it nothing.
@@ -80,7 +80,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Excess:
-    """What is further off than its bound.
+    """The part of a difference beyond its bound.
 
     used:  the largest share that an error has of its bound; above 1 it is beyond.
     count: how many elements are beyond their bounds. worst: the one that is furthest, as an index.
@@ -105,7 +105,7 @@ class Excess:
 
 
 def excess(expected: np.ndarray, difference: np.ndarray, noise: Noise) -> Excess:
-    """What of an output is beyond its bounds. Arrays: float64, finite, of at least one element.
+    """Finds what of an output is beyond its bounds. Arrays: float64, finite, of at least one element.
 
     difference: of result and reference, its absolute value.
     """
@@ -120,7 +120,9 @@ def excess(expected: np.ndarray, difference: np.ndarray, noise: Noise) -> Excess
 
 
 class ScaledOutput:
-    """What bounds rest on, in proportion to the largest value. Mean squares are over elements that are not always zero."""
+    """The scales that bounds rest on, relative to the largest value. Mean squares leave out elements that are always
+    zero.
+    """
 
     def __init__(self, expected: np.ndarray, noise: Noise) -> None:
         magnitudes = np.abs(expected)
@@ -140,7 +142,7 @@ class ScaledOutput:
         self.axes = [a for a, n in enumerate(shape) if n > 1 and self.size.size // n >= LEAST]
 
     def least(self, squares: np.ndarray, counted: np.ndarray) -> np.ndarray:
-        """At each element the root mean square over the slice where that is smallest, or over the whole.
+        """Returns at each element the smallest root mean square of the slices through it, or of the whole.
 
         counted: 1 for elements that mean squares are over, else 0.
         """
@@ -152,7 +154,7 @@ class ScaledOutput:
         return np.sqrt(found, out=found)
 
     def least_noise(self, squares: np.ndarray) -> np.ndarray:
-        """`least` of changes. That of noisy slices is over these alone, along the axis where they stand out most."""
+        """Returns `least` of changes. Noisy slices count alone, along the axis where they stand out most."""
         found, noisy, contrast = self.least(squares, self.active), self.active, 1.0
         for axis in self.axes:
             means = self._means(squares, self.active, axis)
@@ -171,7 +173,7 @@ class ScaledOutput:
         return known
 
     def typical(self) -> float:
-        """What rounding changes in the middle slice of the axis where this is most, in proportion to the slice's scale.
+        """Returns the change in the middle slice, relative to its scale, along the axis where this is largest.
 
         A slice of which rounding happened to change next to nothing is held to this.
         """
@@ -187,7 +189,7 @@ class ScaledOutput:
 
 
 def along(array: np.ndarray, axis: int) -> np.ndarray:
-    """The sum of each slice along an axis, with as many axes as before."""
+    """Sums each slice along an axis, and keeps the number of axes."""
     return np.asarray(array.sum(axis=tuple(a for a in range(array.ndim) if a != axis), keepdims=True))
 
 
@@ -197,7 +199,7 @@ def _finite(change: np.ndarray) -> np.ndarray:
 
 
 def bounds(output: ScaledOutput) -> tuple[np.ndarray, int, float]:
-    """What each element may be off by; and how many are changed by more than this as rounding is measured, and the most."""
+    """Computes each element's bound, how many elements measured rounding changes by more, and the largest such change."""
     scale = np.maximum(output.least(output.squares, output.active), output.size)
     changed = output.changed
     units = UNITS if changed is None or not changed.any() else UNITS_BESIDE

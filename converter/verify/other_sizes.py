@@ -33,7 +33,7 @@ Place = tuple[Generation, str]
 
 
 def ends_of(generation: Generation) -> dict[str, Place]:
-    """The smallest and largest sizes of a profile, where they are others than its usual ones."""
+    """Returns the smallest and largest sizes of a profile that differ from its usual ones."""
     ends = [end for end in ("min", "max") if generation.numbers(end) != generation.numbers("opt")]
     return {end: (generation, end) for end in ends}
 
@@ -41,7 +41,7 @@ def ends_of(generation: Generation) -> dict[str, Place]:
 def compared_at(
     places: Mapping[str, Place], original: Original, candidate: Candidate, tolerances: Tolerances | None
 ) -> OtherSizes:
-    """The original against the rewritten graph, in float32, at sizes by what comparisons call them."""
+    """Compares the original with the rewritten graph, in float32, at these sizes. Keys are the names in comparisons."""
     failed: dict[str, Finding] = {}
     unknown: dict[str, list[Finding]] = {}
     found: list[Comparison] = []
@@ -89,7 +89,7 @@ def size_in_words(generation: Generation, end: str, at: str) -> str:
 
 
 def runs_at(places: Mapping[str, Place], sizes: OtherSizes) -> Finding:
-    """What helps where an end of the profile, or a further profile, fails."""
+    """Advises what helps where an end of the profile, or a further profile, fails."""
     generation, _ = next(iter(places.values()))
     if "min" not in places and "max" not in places:
         return finding("profiles that fail", profiles=list(sizes.failed))

@@ -35,7 +35,7 @@ def widened(model: Model, *, wide_io: bool = False) -> Model:
 
 
 class OwnTypes:
-    """What a model's 16-bit types change of its outputs: it runs in float32 beside them.
+    """Measures how a model's 16-bit types change its outputs: runs it in float32 beside them.
 
     TensorRT rounds every value as it is declared, in what it fuses, too: of 30 networks that overflow, vanish or cancel so,
     28 engines gave the outputs of the reference to the last bit, infinities and zeros among them
@@ -46,7 +46,7 @@ class OwnTypes:
         self._model = model
 
     def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, Finding]:
-        """Outputs that are changed beyond use; by name, the first node that does it.
+        """Finds outputs that are changed beyond use; by name, the first node that does it.
 
         outputs: what the model computes of the feeds in its own types. Floats are compared; other outputs may follow small
         changes by right, and count where a value overflows or vanishes on the way to them. Nothing is said of a model that

@@ -1,4 +1,4 @@
-"""Reads and writes the JSON in which Polygraphy keeps inputs and outputs of runs, through its own library.
+"""Reads and writes Polygraphy's JSON of inputs and outputs, through Polygraphy's own library.
 
 A path with a suffix is one file; one without is a folder with a file for each iteration, as for `polygraphy run`.
 """
@@ -33,14 +33,14 @@ _NO_OUTPUTS = "it holds no outputs of runners"
 
 
 def need_polygraphy(flag: str, path: Path) -> None:
-    """UsageError where Polygraphy is not installed."""
+    """Raises UsageError if Polygraphy is not installed."""
     if importlib.util.find_spec("polygraphy") is None:
         what, expected = "Polygraphy is not installed", "the package that reads and writes its JSON"
         raise UsageError(what, f"{flag} {path}", expected, f"{PACKAGE}; or use .npz files")
 
 
 def load_inputs_json(paths: Sequence[Path], flag: str) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """Inputs by name for each iteration, as `polygraphy run --save-inputs` wrote them, with the file that they are from.
+    """Reads inputs by name for each iteration, from `polygraphy run --save-inputs`, with the file of each.
 
     UsageError for what is not such a file.
     """
@@ -56,7 +56,7 @@ def load_inputs_json(paths: Sequence[Path], flag: str) -> Iterator[tuple[str, di
 
 
 def load_outputs_json(path: Path, flag: str) -> tuple[dict[str, np.ndarray], ...]:
-    """Outputs by name for each iteration, of the one runner whose outputs `polygraphy run --save-outputs` wrote.
+    """Reads outputs by name for each iteration, from `polygraphy run --save-outputs` with one runner.
 
     UsageError for what is not such a file, and for outputs of several runners.
     """
@@ -83,7 +83,7 @@ def load_outputs_json(path: Path, flag: str) -> tuple[dict[str, np.ndarray], ...
 def check_target(
     path: Path | None, others: Iterable[object], flag: str, what: str, *, force: bool = False
 ) -> None:
-    """UsageError where nothing can be written. Found out before any work is done. what: "the inputs"."""
+    """Raises UsageError, before any work, if the file cannot be written. what: "the inputs"."""
     if path is None:
         return
     need_polygraphy(flag, path)
@@ -102,7 +102,7 @@ def check_target(
 
 
 def save_inputs_json(path: Path, iterations: Sequence[Mapping[str, np.ndarray]], flag: str) -> None:
-    """Inputs by name for each iteration, for `polygraphy run --load-inputs`; whole or not at all."""
+    """Writes inputs by name for each iteration, for `polygraphy run --load-inputs`; completely or not at all."""
     from polygraphy.json import to_json
 
     plain = [OrderedDict(plain_arrays(one)) for one in iterations]
@@ -110,7 +110,7 @@ def save_inputs_json(path: Path, iterations: Sequence[Mapping[str, np.ndarray]],
 
 
 def save_outputs_json(path: Path, iterations: Sequence[Mapping[str, np.ndarray]], flag: str) -> None:
-    """The engine's outputs for each iteration, for `polygraphy run --load-outputs`; whole or not at all."""
+    """Writes the engine's outputs for each iteration, for `polygraphy run --load-outputs`; completely or not at all."""
     from polygraphy.comparator import IterationResult, RunResults
 
     with _quiet():
@@ -120,7 +120,7 @@ def save_outputs_json(path: Path, iterations: Sequence[Mapping[str, np.ndarray]]
 
 
 def plain_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays; those of types that numpy has not (bfloat16, float8) in float32, which holds their values exactly."""
+    """Returns the arrays; types that numpy lacks (bfloat16, float8) become float32, which holds their values exactly."""
     return {
         name: np.ascontiguousarray(array.astype(np.float32) if array.dtype.kind == "V" else array).reshape(
             array.shape
@@ -130,7 +130,7 @@ def plain_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def of_types(arrays: Mapping[str, np.ndarray], types: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """What `plain_arrays` made float32, in its types again, by name; other arrays, and other values, as they are."""
+    """Undoes `plain_arrays`: converts what it made float32 back, by name; other arrays and values stay."""
     result = dict(arrays)
     for name, dtype in types.items():
         declared, value = np.dtype(dtype), arrays.get(name)

@@ -36,7 +36,7 @@ def run_reduced(
     float16_sums: bool = False,
     exact: Collection[str] = (),
 ) -> dict[str, np.ndarray]:
-    """Outputs, in the model's types, of a graph in reduced precision, its plugin nodes expanded. ConversionError.
+    """Runs a graph in reduced precision, plugin nodes expanded. Outputs have the model's types. Raises ConversionError.
 
     float16_sums: whether products of float16 are summed in float16, as by TensorRT-RTX. exact: nodes that do not.
     """
@@ -49,7 +49,7 @@ def run_reduced(
 
 
 def run_in_types(model: Model, feeds: Arrays, unrounded: Collection[str] = ()) -> dict[str, np.ndarray]:
-    """All outputs of a model in standard operators, in its own types. ConversionError.
+    """Returns all outputs of a model in standard operators, in its own types. Raises ConversionError.
 
     Nodes of float16 and bfloat16 compute in float32 and round their results once, but for those that are `unrounded`.
     """
@@ -72,7 +72,7 @@ class _InTypes:
 
 
 def opened_in_types(model: Model, *, optimise: bool | None = None, in_order: bool = False) -> Run:
-    """Opens a model in standard operators; what it returns runs it, in its own types. ConversionError, of both.
+    """Opens a model in standard operators, and returns a function that runs it. Both raise ConversionError.
 
     A model without 16-bit types runs as onnxruntime has it, and so does one of which a function of the user's computes a
     node, or that cannot be run in its types.
@@ -101,7 +101,7 @@ Never by more than PROVES, however much 8 bits change."""
 
 @dataclass(frozen=True)
 class EightBitOutputs:
-    """A graph in 8 bits in onnxruntime: outputs, those with float32 products in TF32, and what an engine may be off by.
+    """Outputs of a graph in 8 bits, also with float32 products in TF32, and the tolerances for an engine.
 
     changes: what 8 bits change of each element of a float output: a value may go to the other step at any of them.
     moved: outputs of the original whose very shape 8 bits change, which are none of these. By name, why.
@@ -117,7 +117,7 @@ class EightBitOutputs:
 def run_quantized(
     model: Model, feeds: Arrays, expected: Arrays, precision: str, io_types: Sequence[IoType] = ()
 ) -> EightBitOutputs:
-    """What onnxruntime makes of it. expected: the original's outputs. precision: "int8" or "fp8".
+    """Runs an 8-bit graph in onnxruntime. expected: the original's outputs. precision: "int8" or "fp8".
 
     ConversionError if the graph cannot be run; if only its rounding to TF32 cannot, that is taken to change nothing.
     """

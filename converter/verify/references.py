@@ -1,4 +1,4 @@
-"""Reads --reference: the user's functions that compute the model, or nodes of it."""
+"""Reads --reference: the user's functions that compute the model, or single nodes of it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _OP_TYPE = re.compile(r"[\w.\-]+(?:::[\w.\-]+)?")
 
 @dataclass(frozen=True)
 class References:
-    """nodes: functions for the nodes of single operators, in onnxruntime's place. whole: one for the whole model."""
+    """nodes: functions for the nodes of single operators, instead of onnxruntime. whole: one for the whole model."""
 
     nodes: tuple[NodeFunction, ...] = ()
     whole: UserFunction | None = None
 
     def outputs(self, model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-        """What the function for the whole model returns for these inputs, in the model's order; None if there is none."""
+        """Calls the function for the whole model. Returns its outputs in the model's order; None without a function."""
         if self.whole is None:
             return None
         graph = model.proto.graph
@@ -57,7 +57,7 @@ class References:
         return of_the_models_types(given, graph.output, f"{FLAG} {self.whole.name}")
 
     def words(self) -> str:
-        """What computes what, for the verdict; "" if there is nothing."""
+        """Says for the verdict which functions compute what; "" if there are none."""
         parts = [f"{one.op_type} computed by {one.function.name}" for one in self.nodes]
         parts += [f"outputs computed by {self.whole.name}"] if self.whole is not None else []
         return ", ".join(parts)
@@ -88,7 +88,7 @@ class ExpectationOptions:
 
 
 def parse_references(specs: Sequence[str]) -> References:
-    """Of MODULE:FUNCTION, for the whole model, or OP_TYPE=MODULE:FUNCTION. Runs the modules' code. UsageError."""
+    """Parses MODULE:FUNCTION, for the whole model, or OP_TYPE=MODULE:FUNCTION. Runs the modules' code. Raises UsageError."""
     given = []
     for spec in specs:
         op_type, found, name = spec.partition("=")
@@ -100,7 +100,7 @@ def parse_references(specs: Sequence[str]) -> References:
 
 
 def references_of(given: str | Function | Mapping[str, str | Function] | Sequence[str] | None) -> References:
-    """The same of what Python code gives: a function or its name, for the whole model; or functions by operator."""
+    """Reads references from Python: a function or its name, for the whole model; or functions by operator."""
     if given is None:
         return NO_REFERENCES
     if isinstance(given, Sequence):
@@ -127,14 +127,14 @@ def _references(given: Sequence[tuple[str, UserFunction]]) -> References:
 
 
 def check_one_expectation(expected: str, references: References) -> None:
-    """UsageError where the outputs of the model are given twice. expected: flag and source of given ones, "" for none."""
+    """Raises UsageError if the expected outputs are given twice. expected: flag and source of given ones, "" for none."""
     if expected and references.whole is not None:
         where = f"{expected}, {FLAG} {references.whole.name}"
         raise UsageError("the model's outputs are given twice", where, "one of the two", "remove one")
 
 
 def check_known(references: References, model: Model) -> None:
-    """UsageError for a function of an operator that the model has not."""
+    """Raises UsageError for a function of an operator that the model lacks."""
     kinds = {(node.domain, node.op_type) for graph in all_graphs(model.proto.graph) for node in graph.node}
     problems = [
         Problem(

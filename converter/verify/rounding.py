@@ -73,7 +73,7 @@ three. HRNet, which has 22 of 16 channels, was off by 2.7e-3 there: cutting thei
 
 
 def engine_precision(asked: str, *, float16_sums: bool = False) -> str:
-    """The precision of an engine's arithmetic, by the type that it was asked for: "fp16" or "float16", and so on.
+    """Returns the precision of an engine's arithmetic. asked: its type, such as "fp16" or "float16" for half precision.
 
     What was asked for in float32, or has whole numbers of its own between float32 values, is computed in TF32.
     float16_sums: whether the TensorRT sums products of float16 in float16.
@@ -94,7 +94,7 @@ def rounded(
     feeds: Mapping[str, np.ndarray] | None = None,
     grid: float = 1.0,
 ) -> Model:
-    """The model as an engine of this precision computes it, in standard operators on float32 values.
+    """Returns the model as an engine of this precision computes it, in standard operators on float32 values.
 
     fp32: every result has 20 significant bits: what that changes is some 16 times what a rounding of float32 does, as large
     as sums in another order and other approximations of functions make it. A Resize reads as far beside its positions as
@@ -192,7 +192,7 @@ class _Rounding:
 
 
 def has_products(model: Model) -> bool:
-    """Whether there is anything that TF32 rounds."""
+    """Tells whether there is anything that TF32 rounds."""
     proto = _inlined(model).proto
     dtypes = value_dtypes(proto)
     return any(_factors(node, dtypes) for graph in all_graphs(proto.graph) for node in graph.node)
@@ -223,7 +223,7 @@ class Tf32:
         yield helper.make_node("Sub", [scaled, rest], [result])
 
     def cut(self, value: str, result: str) -> Iterator[onnx.NodeProto]:
-        """Rounded towards zero: where the nearest number is larger in magnitude, the next one below it."""
+        """Rounds towards zero: where the nearest number is larger in magnitude, the next one below it."""
         near, less, low, size, given, over = (
             self.names.value(f"{result}_{part}") for part in ("near", "less", "low", "size", "given", "over")
         )

@@ -1,4 +1,4 @@
-"""Says with a verdict what its reference rests on, and where the rounding of inputs alone explains a difference."""
+"""Adds to a verdict what its reference rests on, and whether the rounding of inputs alone explains a difference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXPLAINED = 0.25
 
 
 def shaken(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Floats moved up or down by SHAKEN of themselves; other types as they are."""
+    """Moves floats up or down by SHAKEN of themselves; other types stay."""
     array = np.asarray(array)
     if array.dtype.kind != "f":
         return array
@@ -37,7 +37,7 @@ def shaken(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def most_moved(expected: Arrays, feeds: Arrays, run: Callable[[Arrays], Arrays]) -> dict[str, float]:
-    """By output, the most that inputs which are SHAKEN change of it in DRAWS draws; infinity where its shape changes.
+    """Returns, by output, the largest change by SHAKEN inputs in DRAWS draws; infinity where its shape changes.
 
     expected: outputs for the feeds. run: computes them for others; a draw that it refuses does not count.
     """
@@ -60,7 +60,7 @@ def with_sensitivity(
     plain: Sequence[Arrays],
     run: Callable[[Arrays], Arrays],
 ) -> Verdict:
-    """The verdict, with a finding for each float output that disagrees and that inputs which are SHAKEN move as well.
+    """Adds a finding for each float output that disagrees and that SHAKEN inputs move as much.
 
     A network that quantizes its values at run time is like that where a value stands midway between two steps: one
     takes the other, and a recurrence or a softmax makes much of it.
@@ -81,7 +81,7 @@ def with_sensitivity(
 
 
 def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
-    """The verdict, with a finding for each output of which the original model is as far from what the user expects.
+    """Adds a finding for each output in which the original model is as far from the user's expectation.
 
     A network that was just made has scores that are equal, say, which PyTorch and onnxruntime order each in its own way.
 
@@ -99,7 +99,7 @@ def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
 
 
 def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
-    """The verdict on a comparison with the model's own outputs, with what it rests on."""
+    """Adds to a verdict on the model's own outputs what these rest on."""
     names = defined_here(model)
     told = []
     if names:

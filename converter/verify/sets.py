@@ -19,7 +19,7 @@ from trtsmith.converter.verify.verdict import ENDS
 
 @dataclass(frozen=True)
 class InputSet:
-    """Inputs of the model by name, those that are frozen in the engine too. at: "min", "opt", "max"; "" for the only set."""
+    """Inputs of the model by name, also those frozen in the engine. at: "min", "opt", "max"; "" for the only set."""
 
     at: str
     feeds: Mapping[str, np.ndarray]
@@ -35,7 +35,7 @@ def _values(values: Sizes) -> str:
 
 @dataclass(frozen=True)
 class Generation:
-    """Makes up inputs at the ends of a profile.
+    """Generates inputs at the ends of a profile.
 
     specs: inputs that are not frozen. sizes, values: ranges of dynamic inputs' sizes, and of shape tensors' values.
     frozen: values of inputs that the engine has as constants.
@@ -49,7 +49,7 @@ class Generation:
 
     @property
     def fixed(self) -> frozenset[str]:
-        """Inputs whose values are not drawn: the profile, which decides by them, has them."""
+        """Names inputs whose values are not drawn: they are frozen, or the profile has them."""
         return frozenset((*self.frozen, *self.values))
 
     @property
@@ -58,12 +58,12 @@ class Generation:
         return frozenset(spec.name for spec in self.specs) - self.fixed
 
     def words(self, end: str) -> str:
-        """The sizes and values at an end, as `images=1x3x64x64`."""
+        """Words the sizes and values at an end, as `images=1x3x64x64`."""
         told = [f"{name}={_sizes(getattr(r, end))}" for name, r in self.sizes.items()]
         return ", ".join((*told, *(f"{name}={_values(getattr(r, end))}" for name, r in self.values.items())))
 
     def flags(self, low: str, high: str) -> str:
-        """The profile from one end to another, as the command line takes it."""
+        """Writes the profile from one end to another, as the command line takes it."""
         told = [
             f"{flag} {shlex.quote(':'.join((f'{name}={word(getattr(r, low))}', word(r.opt), word(getattr(r, high)))))}"
             for flag, ranges, word in (("--shapes", self.sizes, _sizes), ("--values", self.values, _values))
@@ -72,11 +72,11 @@ class Generation:
         return " ".join(told)
 
     def numbers(self, end: str) -> dict[str, Sizes]:
-        """Sizes and values of inputs at an end."""
+        """Lists sizes and values of inputs at an end."""
         return {name: getattr(r, end) for name, r in (*self.sizes.items(), *self.values.items())}
 
     def at(self, end: str, seed: int = SEED) -> Generated:
-        """Inputs at an end. UsageError for a shape that this machine's memory does not hold."""
+        """Generates inputs at an end. Raises UsageError for a shape too large for this machine's memory."""
         made = generate_inputs(
             self.model, self.specs, {name: getattr(r, end) for name, r in self.sizes.items()}, seed
         )
@@ -88,7 +88,7 @@ class Generation:
         return Generated(made.arrays | exact | dict(self.frozen), made.meanings)
 
     def sets(self) -> tuple[tuple[InputSet, ...], tuple[str, ...]]:
-        """Inputs at each end, and what they were taken for. Ends that are equal are one set."""
+        """Generates inputs at each end, with their assumed meanings. Ends that are equal are one set."""
         ends: list[str] = []
         for end in ENDS:
             if self.numbers(end) not in map(self.numbers, ends):
@@ -100,7 +100,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class InputSource:
-    """Where inputs come from.
+    """The source of inputs.
 
     words: for the verdict. generation: how they were generated, if they were. fixed: inputs that have one value; None: no
     output is looked at for whether it proves something. meanings: what generated inputs were taken for.
@@ -117,7 +117,7 @@ class InputSource:
             yield from (self.generation.at(end).arrays for end in ("min", "max") if end not in known)
 
     def warnings(self, sets: Iterable[Mapping[str, np.ndarray]]) -> tuple[str, ...]:
-        """That inputs which were given are constant, all of them: agreement on them proves little."""
+        """Warns if all given inputs are constant: agreement on them proves little."""
         values: dict[str, set[Any]] = {}
         for feeds in sets if self.generation is None else ():
             for name, array in feeds.items():
@@ -142,7 +142,7 @@ def generation_of_engine(
     given: Mapping[str, ShapeRange],
     frozen: Mapping[str, np.ndarray],
 ) -> Generation:
-    """Makes up inputs at the ends of an engine's profile.
+    """Makes a Generation for the ends of an engine's profile.
 
     given: sizes from --shapes, instead of the profile's. UsageError for sizes that do not fit the model.
     """

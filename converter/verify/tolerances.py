@@ -69,7 +69,7 @@ TOLERANCE_BY_OUTPUT = replace(OPTION_KINDS["Tolerance"], read=_table)
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What --rtol and --atol say, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|.
+    """The values of --rtol and --atol, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|.
 
     not_compared: outputs of which the user accepts that they cannot be compared.
     kinds: what outputs are compared as, by name: one of KINDS.
@@ -118,12 +118,12 @@ class Tolerances:
         return bool(self.rtol or self.atol)
 
     def of(self, output: str) -> tuple[float, float] | None:
-        """(rtol, atol) for an output; None if neither was given for it, and TOLERANCE holds."""
+        """Returns (rtol, atol) for an output; None if neither was given for it, and TOLERANCE holds."""
         rtol, atol = (table.get(output, table.get("")) for table in (self.rtol, self.atol))
         return None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
 
     def check_outputs(self, outputs: Sequence[str]) -> None:
-        """UsageError for an output that the model has not."""
+        """Raises UsageError for an output that the model lacks."""
         named = [
             (name, f"{flag} {name}:{value:g}")
             for flag, table in (("--rtol", self.rtol), ("--atol", self.atol))
@@ -153,6 +153,6 @@ def parse_tolerances(
     compare: Sequence[str] = (),
     max_cost: float | None = None,
 ) -> Tolerances:
-    """UsageError for what is not a non-negative number, or nothing that an output may be compared as."""
+    """Parses the flags. Raises UsageError for a value that is not a non-negative number, or an unknown comparison."""
     tables = _table(rtol, "rtol"), _table(atol, "atol")
     return Tolerances(*tables, frozenset(not_compared), _kinds(compare, "compare"), max_cost)

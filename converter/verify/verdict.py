@@ -37,7 +37,7 @@ NOT_COMPARED = "not compared"
 
 @dataclass(frozen=True)
 class LeftOut:
-    """An output that was not compared, or of which agreement proves nothing.
+    """An output that was not compared, or whose agreement proves nothing.
 
     finding: why. accepted: whether the user said that this output need not be compared (--not-compared).
     """
@@ -91,12 +91,12 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """What was found, in one sentence."""
+        """The finding, in one sentence."""
         return verdict_words.reason(self._told)
 
     @property
     def advice(self) -> str:
-        """One command, or one thing to do, that changes the verdict or has it rest on more; "" for a plain agreement."""
+        """One command or action that changes the verdict or strengthens it; "" for a plain agreement."""
         return verdict_words.advice(self._told)
 
     @property
@@ -107,12 +107,12 @@ class Verdict:
 
     @property
     def told_run(self) -> str:
-        """What was run in the engine's place, and why; "" where the engine was run."""
+        """The graph that ran instead of the engine, and why; "" where the engine was run."""
         return "" if self.engine_run else verdict_words.told_run(self.ran, self.not_run)
 
     @property
     def references(self) -> tuple[str, ...]:
-        """What is to be known of the reference, one sentence each."""
+        """Remarks on the reference, one sentence each."""
         return verdict_words.notes(self.findings)
 
     @property
@@ -127,7 +127,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """Of a command that ends with this verdict. What could not be compared, wholly or in part, is no disagreement."""
+        """The exit code of a command with this verdict. Outputs that could not be compared are no disagreement."""
         if self.passed:
             return EXIT_OK
         return EXIT_DISAGREE if self.status in (DISAGREE, TOO_COSTLY) else EXIT_NOT_COMPARED
@@ -145,7 +145,7 @@ class Verdict:
         return found | {c.output: DISAGREE for c in self.comparisons if not c.agrees}
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict in JSON's types, which have neither infinity nor NaN: a relative error against zeros is null."""
+        """Returns the verdict in JSON's types, without infinity and NaN: a relative error against zeros is null."""
         document = asdict(self)
         for comparison in document["comparisons"]:
             for name in ("relative", "expected", "actual"):
@@ -164,7 +164,7 @@ class Verdict:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Verdict:
-        """The verdict of which `to_json` made this. KeyError, TypeError or ValueError for anything else."""
+        """Reads the verdict that `to_json` wrote. Raises KeyError, TypeError or ValueError for anything else."""
         told = ("reason", "advice", "references", "outputs")
         values = {name: value for name, value in document.items() if name not in told}
         values["comparisons"] = tuple(_comparison(one) for one in values["comparisons"])
@@ -190,7 +190,7 @@ def _comparison(document: Mapping[str, Any]) -> Comparison:
 
 @dataclass(frozen=True)
 class Proof:
-    """What agreement rests on.
+    """The grounds on which agreement rests.
 
     doubts: by output, why agreement proves little for these inputs. constant: outputs that are the same for all inputs, as
     the graph shows. given: whether the user gave the inputs and the outputs to compare with.
@@ -229,7 +229,7 @@ def verdict_of(
     proof: Proof = NO_DOUBT,
     tolerances: Tolerances | None = None,
 ) -> Verdict:
-    """The verdict on a set of comparisons. Nothing compared is not a pass.
+    """Computes the verdict on a set of comparisons. Without any comparison it is not a pass.
 
     left: outputs that were not compared, or of which rounding changes so much that agreement proves nothing; by name, why.
     findings: on outputs that agree. tolerances: of the user, which name the outputs that need not be compared.
@@ -259,7 +259,7 @@ def verdict_of(
 
 @dataclass(frozen=True)
 class OtherSizes:
-    """What came of other sizes than the usual ones: the ends of a profile, or further profiles, "profile 1".
+    """The results at other sizes than the usual ones: the ends of a profile, or further profiles, "profile 1".
 
     comparisons: of the sizes where both graphs ran. failed: by size, why one did not run. unknown: by size, what else could
     not be compared. fix: what helps where one did not run. own_precision: whether the graphs are those before a precision
@@ -274,7 +274,9 @@ class OtherSizes:
     baselines: Mapping[str, Any] = field(default_factory=dict)
 
     def findings(self, there: Sequence[Comparison], *, agrees: bool) -> list[Finding]:
-        """The largest error of `there`, what could not be compared, and what helps. agrees: whether the usual sizes do."""
+        """Lists the largest error of `there`, what could not be compared, and what helps. agrees: whether the usual sizes
+        do.
+        """
         told = [*self.failed.values(), *chain.from_iterable(self.unknown.values())]
         places = list(dict.fromkeys(c.at for c in there))
         if places:
@@ -289,7 +291,7 @@ class OtherSizes:
 
 
 def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[str] = ()) -> Verdict:
-    """The verdict on the usual sizes, and on the others: it agrees only where both graphs run at all that were tried.
+    """Combines the verdicts on the usual sizes and on others: agrees only if both graphs run at every size tried.
 
     Outputs that the verdict leaves out are left out there, too. accepted: outputs that need not be compared.
     """
@@ -327,7 +329,7 @@ def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str
 
 
 def not_comparable(which: str, error: TrtsmithError, inputs: str, ran: str) -> Verdict:
-    """The verdict where a graph cannot be run, with what would make it comparable. which: such as "original"."""
+    """Makes the verdict where a graph cannot be run, with what would make it comparable. which: such as "original"."""
     problem = error.problems[0]
     told = finding("not run", which=which, what=problem.what.rstrip("."), fix=problem.fix)
     return Verdict(NOT_COMPARABLE, False, inputs, findings=(told,), ran=ran)

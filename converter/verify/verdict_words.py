@@ -1,4 +1,4 @@
-"""Makes sentences of a verdict's data: its reason, and what to do next."""
+"""Makes sentences of a verdict's data: its reason, and the advice."""
 
 from __future__ import annotations
 
@@ -116,18 +116,18 @@ _NO_ENGINE: Mapping[str, str] = {
 
 
 def in_words(status: str, basis: Sequence[str]) -> str:
-    """The status as people read it everywhere, with what it rests on: agree (graph only; own definition)"""
+    """Words the status as people read it everywhere, with what it rests on: agree (graph only; own definition)"""
     return f"{status} ({'; '.join(basis)})" if basis and status != "not comparable" else status
 
 
 def told_run(ran: str, not_run: str) -> str:
-    """What was run in the engine's place, one of RAN, and why."""
+    """Says what ran instead of the engine, one of RAN, and why."""
     return _NO_ENGINE[ran] + (f": {not_run}" if not_run else "")
 
 
 @dataclass(frozen=True)
 class Told:
-    """What the words of a verdict are made of.
+    """The data that the words of a verdict are made of.
 
     outputs: the status of each. left: why outputs were left out, and whether the user accepts that.
     """
@@ -141,7 +141,7 @@ class Told:
 
 
 def sentence(one: Finding) -> str:
-    """The finding in words; of an output that was left out, that it is not comparable, and why."""
+    """Words the finding; for an output that was left out, that it is not comparable, and why."""
     if one.kind in SENTENCES:
         return _filled(SENTENCES[one.kind], one)
     place = f"at {one.at}, " if one.at else ""
@@ -149,12 +149,12 @@ def sentence(one: Finding) -> str:
 
 
 def notes(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """What is to be known of the reference, one sentence each."""
+    """Lists remarks on the reference, one sentence each."""
     return tuple(dict.fromkeys(sentence(one) for one in findings if one.kind in NOTES))
 
 
 def reason(told: Told) -> str:
-    """What was found, in one sentence; `advice` says what to do about it."""
+    """Words the findings in one sentence; `advice` says what to do about them."""
     wrong = [f"{c.output}{_place(c.at)}: {c.reason}" for c in told.comparisons if not c.agrees]
     before = [*(() if wrong else _counted(told)), *_of(told, _BEFORE)]
     main = [
@@ -167,7 +167,7 @@ def reason(told: Told) -> str:
 
 
 def advice(told: Told) -> str:
-    """One thing that changes the verdict, or has it rest on more; "" for a plain agreement."""
+    """Names one thing that changes the verdict or strengthens it; "" for a plain agreement."""
     return next(filter(None, _advised(told)), "")
 
 

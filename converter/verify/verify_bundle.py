@@ -102,7 +102,7 @@ class PolygraphyFiles:
 
 @dataclass(frozen=True)
 class VerifyOptions(VerifyInputs, ExpectationOptions, PolygraphyFiles, RunningOptions):
-    """What `trtsmith verify` is told. Paths are as the user gave them.
+    """The options of `trtsmith verify`. Paths are as the user gave them.
 
     force:     whether files that are written replace others, whatever they are.
     """
@@ -145,12 +145,12 @@ class VerifyOptions(VerifyInputs, ExpectationOptions, PolygraphyFiles, RunningOp
         check_one_expectation(outputs[0] if outputs else "", self.references)
 
     def files(self) -> tuple[object, ...]:
-        """What is read, and must not be written over."""
+        """The input files, which must not be overwritten."""
         given = (self.inputs, self.expected, *self.load_inputs, self.load_outputs)
         return (self.model, self.engine, manifest_path(self.engine), *given, *self.plugins)
 
     def check_targets(self) -> None:
-        """UsageError for files that cannot be written."""
+        """Raises UsageError for files that cannot be written."""
         check_target(self.save_inputs, self.files(), "--save-inputs", "the inputs", force=self.force)
         others = (*self.files(), self.save_inputs)
         check_target(self.save_outputs, others, "--save-outputs", "the outputs", force=self.force)
@@ -166,7 +166,7 @@ class VerifiedBundle:
 
 
 def verify_bundle(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
-    """Run the engine on this machine's GPU, and compare its outputs with onnxruntime's on the original model.
+    """Runs the engine on this machine's GPU, and compares its outputs with onnxruntime's on the original model.
 
     UsageError: what is given does not fit model or engine, or the engine cannot be run here.
     """
@@ -347,7 +347,7 @@ _FIX = (
 def check_interface(
     model: Model, engine: Path, info: EngineInfo, io_types: Iterable[IoType], frozen: Collection[str]
 ) -> None:
-    """UsageError lists everything in which the two differ, but for what the manifest says was frozen or cast."""
+    """Raises UsageError with all differences between the two, except those that the manifest says were frozen or cast."""
     after = {io.name: io.after for io in io_types}
     specs = [spec for spec in graph_inputs(model.proto) if spec.name not in frozen]
     outputs = [_output(value) for value in model.proto.graph.output]

@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Change:
-    """One change. aspect: what; mark: WORSE, BETTER or DIFFERENT; old, new: as people read it.
+    """One change. aspect: its subject; mark: WORSE, BETTER or DIFFERENT; old, new: as people read it.
 
     note:  what else is to be known.
     items: single things that changed, one text each, such as nodes.
@@ -99,11 +99,11 @@ class ResultsDiff:
     same: int
 
     def of(self, mark: str) -> tuple[TaskDiff, ...]:
-        """The tasks that are "worse", "better" or "different"."""
+        """Returns the tasks that are "worse", "better" or "different"."""
         return tuple(task for task in self.changed if task.mark == mark)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data. docs/reference/batch-results.md says what is in it."""
+        """Returns plain data. docs/reference/batch-results.md defines it."""
         return {
             "schema": SCHEMA,
             "old": _side(self.old),
@@ -191,7 +191,7 @@ def _side(results: BatchResults) -> dict[str, Any]:
 
 
 def task_changes(old: TaskRow, new: TaskRow) -> tuple[Change, ...]:
-    """All that changed, the most important first."""
+    """Lists all changes, the most important first."""
     rules = (_status, _comparison, _size, _latency, _warnings, _routes, _options)
     return tuple(change for rule in rules for change in rule(old, new))
 

@@ -60,7 +60,9 @@ class EngineRow(msgspec.Struct, frozen=True):
 
 
 class OutputRow(msgspec.Struct, frozen=True):
-    """How one output compares. relative: ratio of norms, None where infinite. used: share of the tolerance, if known."""
+    """The comparison of one output. relative: ratio of norms, None where infinite. used: share of the tolerance, if
+    known.
+    """
 
     output: str
     agrees: bool
@@ -108,7 +110,7 @@ class RunRow(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """What two runs must share to be comparable, in words."""
+        """The properties that two runs must share to be comparable, in words."""
         shapes = [f"{name} {'x'.join(map(str, sizes)) or 'scalar'}" for name, sizes in self.shapes.items()]
         parts = [
             " ".join([self.point, *shapes]),
@@ -126,7 +128,7 @@ class BenchRow(msgspec.Struct, frozen=True):
 
 
 class TaskRow(msgspec.Struct, frozen=True):
-    """An entry of results.json. docs/reference/batch-results.md says what each part is."""
+    """An entry of results.json. docs/reference/batch-results.md defines each part."""
 
     name: str
     model: str
@@ -153,7 +155,7 @@ class TaskRow(msgspec.Struct, frozen=True):
 
 
 def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
-    """The entry of a task, as plain data. source: one of SOURCES."""
+    """Makes the entry of a task, as plain data. source: one of SOURCES."""
     report, bench = _mapping(record.report), _mapping(record.bench)
     engine, verdict = _mapping(report.get("engine")), _mapping(report.get("verdict"))
     warned = (record.warnings, *(part.get("warnings") for part in (report, verdict, bench)))
@@ -234,7 +236,7 @@ def results_document(
     planned: int | None = None,
     wall_s: float | None = None,
 ) -> dict[str, Any]:
-    """The document of these tasks (task_row), in the order of their names.
+    """Makes the document of these tasks (task_row), in the order of their names.
 
     title:   of the pages, such as the zoo's file.
     planned: all tasks; more than the entries while some have not ended. None: as many as the entries.
@@ -264,7 +266,7 @@ def results_document(
 
 
 def document_text(document: Mapping[str, Any]) -> str:
-    """JSON with one task on a line, so that a diff of two files shows tasks; ASCII, whatever names hold."""
+    """Writes JSON with one task on a line, so that a diff of two files shows tasks; ASCII, whatever names hold."""
     head = {name: value for name, value in document.items() if name != "tasks"}
     lines = ",\n  ".join(json.dumps(task, allow_nan=False) for task in document["tasks"])
     body = f"[\n  {lines}\n ]" if lines else "[]"
@@ -276,8 +278,9 @@ class _Summary(msgspec.Struct, frozen=True):
 
 
 class BatchResults(msgspec.Struct, frozen=True):
-    """A results.json. title: the zoo's. summary.planned: tasks that there are, of which some may not have ended. origin: the
-    path that was read."""
+    """The content of a results.json. title: the zoo's. summary.planned: number of tasks, finished or not. origin:
+    its path.
+    """
 
     schema: Literal[1]
     title: str
@@ -296,7 +299,7 @@ class BatchResults(msgspec.Struct, frozen=True):
 
 
 def load_results(path: Path) -> BatchResults:
-    """The results of a batch. path: its folder, or its results.json. UsageError for anything else."""
+    """Reads the results of a batch. path: its folder, or its results.json. Raises UsageError for anything else."""
     file = path / RESULTS if path.is_dir() else path
     try:
         results = msgspec.convert({**read_document(file), "origin": str(path)}, BatchResults)

@@ -1,4 +1,4 @@
-"""Writes what people and CI systems read of batches: index.html, comparisons and junit.xml.
+"""Writes the pages of batches for people and CI systems: index.html, comparisons and junit.xml.
 
 A page is one file, without network requests. Of JUnit XML there is no standard; this is the form that Ant's task wrote and
 that Jenkins, GitLab and GitHub's actions read: a test suite for each model, a test case for each variant, counts on the
@@ -48,7 +48,7 @@ _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_text(document: Mapping[str, Any]) -> str:
-    """The XML of a results document. Characters that XML lacks are U+FFFD."""
+    """Writes the XML of a results document. Characters that XML lacks become U+FFFD."""
     suites: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for task in document["tasks"]:
         suites[task["model"]].append(task)
@@ -157,7 +157,7 @@ has the rest."""
 
 
 def index_page(document: Mapping[str, Any]) -> str:
-    """The HTML of a results document. Files of tasks are linked relative to the folder in which the page lies."""
+    """Writes the HTML of a results document. Links to files of tasks are relative to the page's folder."""
     title = document["title"] or "trtsmith batch"
     sections = {"summary": "Summary", "grid": "Grid", "kinds": "Problems", "tasks": "Tasks"}
     return page(
@@ -219,7 +219,7 @@ _DIFF_BODY = """\
 
 
 def diff_page(diff: ResultsDiff) -> str:
-    """The HTML of a difference."""
+    """Writes the HTML of a difference."""
     return page(
         "trtsmith batch diff",
         bar("trtsmith batch diff", {"summary": "Summary", "tasks": "Tasks"}) + _DIFF_BODY,
@@ -237,7 +237,7 @@ def write_rows(
     planned: int | None = None,
     wall_s: float | None = None,
 ) -> None:
-    """Write the files for these entries (task_row) into the folder, each whole or not at all; the folder is there already.
+    """Writes the files for these entries (task_row) into the existing folder, each completely or not at all.
 
     It may be called as often as the batch goes on: for 1,000 entries it takes a fraction of a second. A driver keeps these
     instead of the records, which are much larger.

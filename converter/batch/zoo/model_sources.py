@@ -31,7 +31,7 @@ def folded(name: str) -> str:
 
 
 def name_fault(name: str) -> str:
-    """Why a name cannot be a folder name, as the rest of a sentence; "" if it can."""
+    """Says why a name cannot be a folder name, as the rest of a sentence; "" if it can."""
     if not name:
         return "it is empty"
     if not name.isprintable():
@@ -48,7 +48,7 @@ def name_fault(name: str) -> str:
 
 
 def safe_name(text: str) -> str:
-    """The closest valid folder name."""
+    """Returns the closest valid folder name."""
     name = "".join(c if c.isprintable() and not _UNSAFE.match(c) else "_" for c in text)
     name = name.strip().rstrip(".").lstrip(".-~ ")[:MOST_CHARACTERS]
     while len(name.encode(errors="replace")) > MOST_BYTES:
@@ -58,7 +58,7 @@ def safe_name(text: str) -> str:
 
 
 def unique_names(candidates: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """A name for each model, and the groups of models that still share a name.
+    """Makes a name for each model; also returns the groups of models that still share a name.
 
     candidates: of each model its names, the one that it would have first. Only where two models have one name do they,
     both, get their next ones: names change as little as may be when a zoo grows.
@@ -131,7 +131,7 @@ def find_models(given: Given) -> list[FoundModel]:
 
 
 def read_name(given: Given, models: int) -> str | None:
-    """The name of an entry, with {stem} in it perhaps; "" for none; None for one that cannot be."""
+    """Reads the name of an entry, perhaps with {stem} in it; "" for none; None for an invalid one."""
     value = given.value
     if value is None:
         return ""

@@ -84,7 +84,7 @@ class ModelLook:
         self._model: Model | None = None if source.path is None else self._opened(source.path)
 
     def check(self, layer: OptionLayer, checked: CheckedOptions, entry: Given) -> None:
-        """Problems: unknown inputs and outputs, and shapes and values that do not fit.
+        """Finds problems: unknown inputs and outputs, and shapes and values that do not fit.
 
         Not for a model that TensorRT could not have whatever its options: converting it says why.
         """
@@ -180,7 +180,7 @@ def _check_arrays(file: Path | None, specs: Iterable[InputSpec]) -> None:
 
 
 def files_of(options: Namespace, actions: Iterable[Action]) -> Iterator[Path]:
-    """Absolute paths of all files that parsed options name, including those inside named folders.
+    """Lists absolute paths of all files that parsed options name, including those inside named folders.
 
     actions: of the options that a zoo can give.
     """
@@ -191,7 +191,7 @@ def files_of(options: Namespace, actions: Iterable[Action]) -> Iterator[Path]:
 
 
 def depends_on_modules(options: Namespace) -> bool:
-    """Whether Python modules are imported by name, so that their files are unknown."""
+    """Tells whether Python modules are imported by name, so that their files are unknown."""
     return bool(options.reference) or any(not os.path.isabs(spec) for spec in options.ops)
 
 
@@ -215,7 +215,7 @@ class _Table:
 
 
 def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
-    """The tasks, in the order of the file. commands: trtsmith.zoo_commands.zoo_commands().
+    """Reads the tasks, in the order of the file. commands: trtsmith.zoo_commands.zoo_commands().
 
     UsageError with all problems, each with its line: of the file, of options, and of models, which are looked at without
     their weights. Runs nothing, and loads no plugin library and no module of the user's.

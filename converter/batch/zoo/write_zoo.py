@@ -1,4 +1,4 @@
-"""Writes a zoo's file for the models in a folder: `trtsmith batch --init FOLDER -o zoo.toml`."""
+"""Writes a zoo file for the models in a folder: `trtsmith batch --init FOLDER -o zoo.toml`."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ _CHANNELS = (1, 3, 4)
 
 
 def guess_sizes(model: Model, specs: Sequence[InputSpec]) -> tuple[dict[str, ShapeRange], list[str], bool]:
-    """The shapes of all dynamic inputs together, as they would stand in a profile; the dimensions that are guesses; and
-    whether ONNX's shape inference takes these shapes: True where it takes the model's own shapes neither."""
+    """Guesses the shapes of all dynamic inputs, as they would stand in a profile. Returns them with the guessed dimensions,
+    and whether ONNX's shape inference accepts them: True where it rejects the model's own shapes, too.
+    """
     kinds: dict[str, str] = {}
     for spec in specs:
         for axis, size in enumerate(spec.shape):
@@ -139,8 +140,9 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class ZooWritten:
-    """A written zoo. models: its entries. guessed: those with unknown sizes, marked TODO.
-    skipped: files that are no models that can be read: comments in it."""
+    """A written zoo. models: its entries. guessed: those with unknown sizes, marked TODO. skipped: unreadable files, left as
+    comments.
+    """
 
     path: Path
     models: int

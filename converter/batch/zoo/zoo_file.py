@@ -32,7 +32,9 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass
 class ZooFile:
-    """path: as the user named it. folder: that paths in it are relative to, absolute. found: problems with their lines."""
+    """A parsed zoo file. path: as the user named it. folder: the base of its relative paths. found: problems with their
+    lines.
+    """
 
     path: Path
     folder: Path
@@ -40,7 +42,7 @@ class ZooFile:
     found: dict[Problem, int] = field(default_factory=dict)
 
     def raise_any(self) -> None:
-        """UsageError with all problems, in the order of the file."""
+        """Raises UsageError with all problems, in the order of the file."""
         if self.found:
             raise UsageError(sorted(self.found, key=lambda problem: self.found[problem]))
 
@@ -55,7 +57,7 @@ class Given:
     value: Any
 
     def __getitem__(self, key: str | int) -> Given:
-        """What stands in this table or array."""
+        """Returns the value of a key of this table, or of an index of this array."""
         value = self.value.get(key) if isinstance(self.value, dict) else self.value[key]
         return Given(self.file, (*self.keys, key), key if isinstance(key, str) else self.name, value)
 
@@ -89,7 +91,7 @@ class Given:
         self.file.found.setdefault(replace(problem, where=where), self.line)
 
     def is_table(self) -> bool:
-        """Whether the value is a table; records a problem if not."""
+        """Tells whether the value is a table; records a problem if not."""
         if not isinstance(self.value, dict):
             name = self.name or "it"
             what = f"{name} is {shown(self.value)}, not a table"
@@ -199,18 +201,18 @@ def _no_zoo(path: Path, line: int, what: str, expected: str) -> UsageError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A fix for an unknown name: the closest known one."""
+    """Makes a fix for an unknown name: the closest known one."""
     near = nearest(name, known)
     return "correct it, or remove it" if near is None else f"did you mean {near!r}?"
 
 
 def one_line(text: str) -> str:
-    """A path or a name, quoted if it has control characters."""
+    """Returns a path or a name, quoted if it has control characters."""
     return text if text.isprintable() else repr(text)
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value for a message."""
+    """Formats a value for a message."""
     if value in ([], {}):
         return f"{'an array' if value == [] else 'a table'} with nothing in it"
     text = json.dumps(value, default=str, ensure_ascii=False)
@@ -218,17 +220,17 @@ def shown(value: Any, most: int = 60) -> str:
 
 
 def toml_string(text: str) -> str:
-    """A basic string. UnicodeEncodeError for what TOML cannot hold: names of files that are not UTF-8."""
+    """Writes a basic string. Raises UnicodeEncodeError for what TOML cannot hold: file names that are not UTF-8."""
     text.encode()
     # As JSON, but for what JSON leaves as it is and an editor would not show.
     return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in json.dumps(text, ensure_ascii=False))
 
 
 def toml_key(text: str) -> str:
-    """A key, with quotes where it needs them."""
+    """Writes a key, with quotes where it needs them."""
     return text if _BARE_KEY.fullmatch(text) else toml_string(text)
 
 
 def toml_comment(text: str) -> str:
-    """One line, whatever is in the text."""
+    """Writes a comment on one line, whatever is in the text."""
     return "# " + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

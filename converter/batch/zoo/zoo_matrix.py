@@ -36,7 +36,7 @@ _GPU = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9 _-]{0,63})?")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a table or an axis value sets. needs: by field name of Needs."""
+    """The options and needs that a table or an axis value sets. needs: by field name of Needs."""
 
     options: OptionLayer = field(default_factory=dict)
     needs: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class MatrixAxis:
 
 @dataclass(frozen=True, eq=False)
 class Exclusion:
-    """Combinations that are left out: where each axis that is named has one of the labels, of models that match."""
+    """Excluded combinations: each named axis has one of the labels. models: patterns of their names."""
 
     labels: Mapping[str, tuple[str, ...]]
     models: tuple[str, ...]
@@ -74,7 +74,7 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class ZooMatrix:
-    """axes: by name. without: whether a model leaves the zoo's matrix out."""
+    """The axes of a zoo or model. axes: by name. without: whether a model leaves the zoo's matrix out."""
 
     axes: Mapping[str, MatrixAxis] = field(default_factory=dict)
     exclusions: tuple[Exclusion, ...] = ()
@@ -82,7 +82,7 @@ class ZooMatrix:
 
 
 def read_needs(given: Given) -> dict[str, Any]:
-    """The needs in a table; what is wrong is left out, and a problem."""
+    """Reads the needs in a table; a wrong one is left out and is a problem."""
     if not given.is_table():
         return {}
     given.check_keys(tuple(NEEDS), "needs")
@@ -288,7 +288,7 @@ class VariantMaker:
     def variants(
         self, model: str, entry: Given, special: Setting, matrix: ZooMatrix
     ) -> list[tuple[dict[str, str], Setting]]:
-        """Labels by axis and settings of each variant that is not excluded. special: the model's own settings.
+        """Returns labels by axis and settings of each variant that is not excluded. special: the model's own settings.
 
         None, and a problem, where nothing is left or they are too many.
         """
@@ -324,7 +324,7 @@ class VariantMaker:
         return made
 
     def finish(self, *, complete: bool) -> None:
-        """A problem for each exclusion that matched nothing. complete: whether all models were found."""
+        """Records a problem for each exclusion that matched nothing. complete: whether all models were found."""
         for exclusion in (one for one, used in self._exclusions.items() if not used):
             what, expected = _UNUSED, "combinations that there are"
             for axis, labels in exclusion.labels.items():
@@ -362,7 +362,7 @@ def needs_of(setting: Setting) -> Needs:
 
 
 def variant_name(labels: Mapping[str, str]) -> str:
-    """The part of the task's name behind the model's; "" without axes."""
+    """Returns the part of the task's name after the model's; "" without axes."""
     return "-".join(labels.values())
 
 

@@ -1,5 +1,6 @@
-"""Reads options of a zoo: a key is a long flag of a command without its dashes, and the command's own parser and checks
-judge its value. What a value may be follows from the flag's action, as argparse knows it:
+"""Reads the options of a zoo, whose keys are a command's long flags without the dashes.
+
+The command's own parser and checks judge each value. Its allowed forms follow from the flag's action in argparse:
 
     a switch (--embed-plugins, --io-precision)   true, or false for "not given"
     a pair (--mend, --no-mend)                   mend = false is --no-mend
@@ -70,7 +71,7 @@ class ZooCommand:
         return self.parser.parse_args([*self.before, *words])
 
     def options(self) -> dict[str, Action]:
-        """Options available in a zoo, by long flag without dashes."""
+        """Returns options available in a zoo, by long flag without dashes."""
         return {
             flag[2:]: action
             for action in self.parser._actions
@@ -81,7 +82,9 @@ class ZooCommand:
 
 @dataclass(frozen=True)
 class ZooCommands:
-    """shapes: the profile that parsed options of `convert` ask for, by input. UsageError for what is none."""
+    """The commands of a zoo. shapes: the profile that options of `convert` ask for, by input; UsageError for an
+    invalid one.
+    """
 
     convert: ZooCommand
     bench: ZooCommand
@@ -139,7 +142,7 @@ class OptionReader:
             given.wrong(what, expected, did_you_mean(given.name, [*self.actions, *others]))
 
     def merged(self, *layers: OptionLayer) -> OptionLayer:
-        """All options; a later layer's takes the place of an earlier one's, and of those that cannot stand beside it."""
+        """Merges layers of options; a later layer replaces earlier values, and options that cannot stand beside it."""
         result: dict[str, Given] = {}
         for layer in layers:
             out = {other for group in self._exclusive if group & layer.keys() for other in group}
@@ -147,16 +150,16 @@ class OptionReader:
         return result
 
     def words(self, layer: OptionLayer) -> tuple[str, ...]:
-        """The words for options, in the parser's order; of one that is wrong there are none, but a problem."""
+        """Returns the words for options, in the parser's order; a wrong option has no words, but a problem."""
         return tuple(word for given in self._sorted(layer) for word in self._one(given) or ())
 
     def value(self, given: Given) -> object:
-        """The command's value of one option; None if it is wrong."""
+        """Returns the command's value of one option; None if it is wrong."""
         self._one(given)
         return self._values.get(given.keys)
 
     def check(self, layer: OptionLayer, entry: Given) -> CheckedOptions | None:
-        """The options, checked together; None where they cannot stand beside each other. entry: of the model."""
+        """Checks the options together; None where they cannot stand beside each other. entry: of the model."""
         key = tuple(given.keys for given in self._sorted(layer))
         if key not in self._checked:
             self._checked[key] = self._check(layer, entry)
@@ -170,7 +173,7 @@ class OptionReader:
         entry: Given,
         model: str = "",
     ) -> CheckedOptions:
-        """Note what the checks find, and add the options concerned to those that are wrong, of which no check is asked."""
+        """Runs the checks, except of options known to be wrong; records findings, and marks their options as wrong."""
         wrong = checked.wrong
         for check in checks:
             dests = [self.actions[name].dest for name in check.options]
@@ -241,7 +244,7 @@ class OptionReader:
 
 
 def as_in_a_zoo(problem: Problem) -> Problem:
-    """A problem whose fix is a flag to paste, with the same as TOML."""
+    """Converts a problem whose fix is a flag to paste: the fix becomes TOML."""
     pasted = _PASTED.fullmatch(problem.fix)
     if pasted is None or "'" in pasted[2]:
         return problem
@@ -282,7 +285,7 @@ class OptionError(ValueError):
 
 
 def words_of(name: str, action: Action, value: Any, folder: Path) -> tuple[str, ...]:
-    """The words for one option; () where the value says that it is not given. folder: the zoo's. OptionError."""
+    """Returns the words for one option; () for a value that leaves it out. folder: the zoo's. Raises OptionError."""
     flag = f"--{name}"
     if action.nargs == 0 and not isinstance(value, bool):
         what = f"{name} is true or false, not {shown(value)}"
@@ -299,14 +302,14 @@ def words_of(name: str, action: Action, value: Any, folder: Path) -> tuple[str, 
 
 
 def absolute(text: str, folder: Path) -> Path:
-    """A path relative to the zoo file made absolute, without .. where that is equivalent."""
+    """Makes a path relative to the zoo file absolute, without .. where that is equivalent."""
     given = folder / os.path.expanduser(text)
     short = Path(os.path.normpath(given))
     return short if os.path.realpath(short) == os.path.realpath(given) else given
 
 
 def takes_several(action: Action) -> bool:
-    """Whether an array is a single value of the option and not a list of alternatives."""
+    """Tells whether an array is a single value of the option and not a list of alternatives."""
     return kind_of_action(action).commas or isinstance(action, argparse._AppendAction)
 
 

@@ -1,4 +1,4 @@
-"""Measures the cost of 8 bits against the original: by output, and by the costliest layers."""
+"""Measures how 8 bits change a network's results: by output, and by the costliest layers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def measured_cost(
     most: float | None,
     expected: Arrays | None = None,
 ) -> PrecisionCost:
-    """The cost of 8 bits: the graph against the original, on `sets` of its inputs. Raises ConversionError.
+    """Measures the cost of 8 bits: the graph against the original, on `sets` of its inputs. Raises ConversionError.
 
     plain: the graph before it was quantized, which says what layers read in float32; None: no layer is tried.
     expected: what the original gives for the first set, where it is known.
@@ -121,11 +121,13 @@ class QuantizedLayers:
         return str(self._nodes[name].op_type)
 
     def change_of(self, name: str) -> str:
-        """The output of `side_by_side` that says what 8 bits change of this layer."""
+        """Names the output of `side_by_side` that holds the change of this layer by 8 bits."""
         return f"{self._nodes[name].output[0]}/change"
 
     def side_by_side(self) -> Model:
-        """The graph in float32, and each layer again in 8 bits; an output for each has the ratio of norms of the change."""
+        """Makes the graph in float32 with each layer again in 8 bits, and an output for each: the ratio of norms of its
+        change.
+        """
         model = self.alone("")
         nodes = list(model.proto.graph.node)
         model.proto.graph.ClearField("node")
@@ -156,7 +158,7 @@ class QuantizedLayers:
         return model
 
     def alone(self, name: str) -> Model:
-        """The graph with all layers but this one in float32; unread Q/DQ nodes stay. "": all layers."""
+        """Makes the graph with all layers but this one in float32; unread Q/DQ nodes stay. "": all layers."""
         proto = self._model.copied()
         held = {tensor.name for tensor in proto.graph.initializer}
         for node in proto.graph.node:

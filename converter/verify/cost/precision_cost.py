@@ -68,12 +68,12 @@ class PrecisionCost:
         return f"{self.precision} changes {worst.output!r} by {_percent(worst.error)}{allowed}"
 
     def advice(self) -> str:
-        """What would lower the cost; "" if it is low or no layer was tried."""
+        """The advice that would lower the cost; "" if it is low or no layer was tried."""
         flags = " ".join(f"--keep-fp32 {quote(one.node)}" for one in self.layers)
         return f"{flags} keeps the costliest layers in float32" if flags else ""
 
     def lines(self) -> Iterator[str]:
-        """What a user is told, a line for each output, and one for the layers."""
+        """The lines for the user, one for each output and one for the layers."""
         for one in self.outputs:
             flips = f"; another class is first in {one.flipped} of {one.rows} rows" if one.rows else ""
             over = f"; --max-cost allows {self.most:g}" if one in self.too_high else ""
@@ -91,7 +91,7 @@ def _percent(share: float) -> str:
 
 
 def cost_from_json(document: Mapping[str, Any]) -> PrecisionCost:
-    """The cost that a verdict's document has, in which an infinite error is null."""
+    """Reads the cost from a verdict's document, in which an infinite error is null."""
     outputs = [
         one | {"error": math.inf if one["error"] is None else one["error"]} for one in document["outputs"]
     ]

@@ -21,7 +21,9 @@ Shape = tuple[int, ...]
 
 
 def draw(rng: np.random.Generator, dtype: str, shape: Shape, meaning: InputValues | None) -> np.ndarray:
-    """Values of the type and shape. Without a meaning: normal ones of both signs, integers from 0 to 9, both booleans."""
+    """Draws values of the type and shape. Without a meaning: normal ones of both signs, integers from 0 to 9, both
+    booleans.
+    """
     kind = np.dtype(dtype)
     if meaning is None:
         if kind.kind in "iub":
@@ -162,7 +164,7 @@ def _level_starts(rng: np.random.Generator, shape: Shape, meaning: InputValues) 
 
 
 def levels(rows: int, count: int) -> list[tuple[int, int]]:
-    """(height, width) of `count` levels with `rows` rows together: squares that shrink, the last one takes the rest."""
+    """Divides `rows` rows into `count` levels (height, width): squares that shrink, the last one takes the rest."""
     sizes = []
     left = rows
     for level in range(count - 1, -1, -1):

@@ -41,7 +41,7 @@ class InputFlow:
 
 @dataclass(frozen=True)
 class Known:
-    """Known facts of a model's values: shapes (None for an unknown size), element types, small constants, makers."""
+    """The known facts of a model's values: shapes (None for an unknown size), element types, small constants, makers."""
 
     shapes: Mapping[str, tuple[int | None, ...]]
     dtypes: Mapping[str, str]
@@ -64,7 +64,7 @@ class InputOperand:
         return normalise_domain(self.node.domain), self.node.op_type
 
     def reads(self, what: str) -> str:
-        """The reason for a meaning: "Gather 'embed' reads indices"."""
+        """Words the reason for a meaning: "Gather 'embed' reads indices"."""
         return f"{self.node.op_type} {(self.node.name or self.node.output[0])!r} reads {what}"
 
     def attribute(self, name: str, default: Any) -> Any:
@@ -72,14 +72,14 @@ class InputOperand:
         return default if found is None else helper.get_attribute_value(found)
 
     def name(self, position: int) -> str:
-        """The value at a position; "" where there is none."""
+        """Returns the value at a position; "" where there is none."""
         return self.node.input[position] if position < len(self.node.input) else ""
 
     def shape(self, position: int) -> tuple[int | None, ...] | None:
         return self.known.shapes.get(self.name(position))
 
     def size(self, position: int, axis: int) -> int | None:
-        """A size of an input; None if it is not known."""
+        """Returns a size of an input; None if it is not known."""
         shape = self.shape(position)
         return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
 

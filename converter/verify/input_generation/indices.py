@@ -1,4 +1,4 @@
-"""Limits indices and lengths to the size of the tensors that they address."""
+"""Limits indices and lengths to the sizes of the tensors that they address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rule = Callable[[InputOperand], InputValues | None]
 
 
 def of_table(table: int, axis: int | None = None, *, distinct: bool = False) -> Rule:
-    """Indices into the input `table` along the axis (None: the node's attribute, 0 by default). Of an unknown size: 0.
+    """Limits indices into the input `table` along the axis (None: the node's attribute, 0 by default). Unknown sizes give 0.
 
     distinct: two that are equal would write to one place, in an order that ONNX leaves open.
     """

@@ -69,7 +69,7 @@ def _multiplied(operand: InputOperand) -> InputValues | None:
 
 
 def added(operand: InputOperand) -> InputValues | None:
-    """A mask of numbers that are added to scores."""
+    """Describes a mask of numbers that are added to scores."""
     if not operand.flow.plain:
         return None
     return InputValues(ValueKind.ADDED_MASK, operand.reads("what is added to scores"))
@@ -102,7 +102,7 @@ def _attention(operand: InputOperand) -> InputValues | None:
 
 
 def lengths_or_mask(operand: InputOperand) -> InputValues | None:
-    """onnxruntime's key padding: one length for each sequence, or a mask of keys."""
+    """Describes onnxruntime's key padding: one length for each sequence, or a mask of keys."""
     shape = operand.shape(operand.position)
     if shape is None or not operand.flow.plain:
         return None

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ValueKind(IntEnum):
-    """Kinds of values. Where several nodes read an input, the larger kind holds: it is the narrower one."""
+    """Kinds of values. If several nodes read an input, the larger kind holds: it is the narrower one."""
 
     PIXELS = 1  # numbers of an image: low to high
     PICTURES = 2  # cut-outs of photographs: low to high
@@ -72,7 +72,7 @@ class InputValues:
 
 
 def narrower(one: InputValues | None, other: InputValues) -> InputValues:
-    """Values that suit two readers: the intersection of ranges."""
+    """Returns values that suit two readers: the intersection of ranges."""
     if one is None or other.kind > one.kind:
         return other
     if (

@@ -18,7 +18,7 @@ _PIXELS = 640.0
 
 
 def meaning_of(operand: InputOperand) -> InputValues | None:
-    """The values that the node's operand asks of the graph input that reaches it; None if it does not matter."""
+    """Returns the values that suit the node's operand, which a graph input reaches; None if any do."""
     rules = _RULES.get(operand.kind)
     if rules is not None:
         rule = rules.get(operand.position)

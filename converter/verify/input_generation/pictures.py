@@ -15,7 +15,7 @@ _SMALLEST = 0.6
 
 
 def channel_axis(shape: tuple[int | None, ...]) -> int | None:
-    """The axis of colours, -3 or -1, of a batch of images in colour or grey; None for anything else."""
+    """Returns the axis of colours, -3 or -1, of a batch of images in colour or grey; None for anything else."""
     if len(shape) != 4:
         return None
     for axis, sides in ((-3, shape[-2:]), (-1, shape[1:3])):
@@ -25,7 +25,7 @@ def channel_axis(shape: tuple[int | None, ...]) -> int | None:
 
 
 def cut_outs(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Another cut-out for each image of a batch, from 0 to 1. shape: one that has a channel axis."""
+    """Returns another cut-out for each image of a batch, from 0 to 1. shape: one that has a channel axis."""
     axis = channel_axis(shape)
     assert axis is not None
     height, width = shape[-2:] if axis == -3 else shape[1:3]

@@ -68,7 +68,7 @@ def compared(
     tolerances: Tolerances | None = None,
     at: str = "",
 ) -> tuple[Allowance, tuple[Comparison, ...]]:
-    """The allowance and the comparisons, including those of excluded outputs.
+    """Returns the allowance and the comparisons, including those of excluded outputs.
 
     wanted: the outputs to compare with.
     """
@@ -182,7 +182,7 @@ def _as_rounding_does(
 
 
 def element_bounds(value: np.ndarray, noise: Noise | None) -> np.ndarray:
-    """The bound of each element; empty if unknown."""
+    """Returns the bound of each element; empty if unknown."""
     if noise is None or not value.size or not value.ndim:
         return np.zeros(value.shape)
     output = ScaledOutput(np.nan_to_num(value.astype(np.float64), posinf=0, neginf=0), noise)

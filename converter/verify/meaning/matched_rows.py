@@ -55,7 +55,7 @@ class RowTable:
     columns: Columns | None = None
 
     def box(self, image: int) -> np.ndarray:
-        """Corners, [rows, 4]."""
+        """Returns the corners, [rows, 4]."""
         assert self.columns is not None
         found = self.values[image][:, self.columns.box : self.columns.box + 4]
         return corners(found, self.columns.centres)
@@ -64,7 +64,7 @@ class RowTable:
         return np.asarray(self.values[image][:, column])
 
     def filled(self, image: int) -> np.ndarray:
-        """Indices of the rows that are no padding: zeros, or minus ones; for detections those that have a score."""
+        """Returns indices of the rows that are not padding: not zeros or minus ones; for detections, rows with a score."""
         rows = self.values[image]
         if self.columns is not None and self.columns.score >= 0:
             return np.flatnonzero(rows[:, self.columns.score] > 0)
@@ -73,7 +73,7 @@ class RowTable:
 
 @dataclass
 class Matching:
-    """pairs: (image, expected row, actual row). lost, extra: (image, row) of rows that only one side has."""
+    """Matched rows. pairs: (image, expected row, actual row). lost, extra: (image, row) of rows that only one side has."""
 
     pairs: list[tuple[int, int, int]] = field(default_factory=list)
     lost: list[tuple[int, int]] = field(default_factory=list)
@@ -81,7 +81,9 @@ class Matching:
 
 
 def table(arrays: Mapping[str, np.ndarray], names: Sequence[str], prefix: tuple[int, ...]) -> RowTable | None:
-    """The outputs of one selection as rows. prefix: how many dimensions of each are (images, rows); None: another shape."""
+    """Arranges the outputs of one selection as rows. prefix: how many dimensions of each are (images, rows); None: another
+    shape.
+    """
     parts, blocks, start = {}, [], 0
     rank = len(prefix)
     rows: tuple[int, ...] | None = None
@@ -102,7 +104,7 @@ def table(arrays: Mapping[str, np.ndarray], names: Sequence[str], prefix: tuple[
 
 
 def columns_of(one: RowTable, whole: Mapping[str, bool]) -> Columns | None:
-    """Where a detection's box, score and class are, by the values; None where rows are no detections.
+    """Finds by the values where a detection's box, score and class are; None where rows are no detections.
 
     whole: by output that has one dimension for a row's numbers at most, whether it holds whole numbers.
     """
@@ -173,7 +175,7 @@ def _with_form(rows: np.ndarray, columns: Columns) -> Columns:
 
 
 def corners(boxes: np.ndarray, centres: bool) -> np.ndarray:
-    """Of boxes [n, 4] the low and the high corner."""
+    """Returns the low and the high corner of boxes [n, 4]."""
     if centres:
         half = boxes[:, 2:] / 2
         return np.concatenate([boxes[:, :2] - half, boxes[:, :2] + half], axis=1)
@@ -182,7 +184,7 @@ def corners(boxes: np.ndarray, centres: bool) -> np.ndarray:
 
 
 def overlaps(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Intersection over union of every box of one with every box of the other, [n, m]."""
+    """Computes the intersection over union of every box of one with every box of the other, [n, m]."""
     low = np.maximum(one[:, None, :2], other[None, :, :2])
     high = np.minimum(one[:, None, 2:], other[None, :, 2:])
     common = np.clip(high - low, 0, None).prod(axis=2)
@@ -237,7 +239,7 @@ def _alike(
 
 
 def in_place(expected: np.ndarray, actual: np.ndarray, shape: tuple[int, ...], found: Matching) -> np.ndarray:
-    """The expected output with each matched row replaced by its actual row.
+    """Returns the expected output with each matched row replaced by its actual row.
 
     shape: (images, rows) of what is expected.
     """
@@ -266,7 +268,7 @@ class RowsExplained:
     pool: np.ndarray | None = None
 
     def unexplained(self, actual: RowTable, found: Matching) -> tuple[list[str], float]:
-        """Rows that rounding does not explain, a few words each; and the highest score of those that it does."""
+        """Lists rows that rounding does not explain, a few words each, and the highest score of the explained ones."""
         wrong, highest = [], 0.0
         lost, extra = (
             {image: [row for i, row in rows if i == image] for image, _ in rows}
@@ -285,7 +287,9 @@ class RowsExplained:
         return wrong + list(self._out_of_order(found)), highest
 
     def without_swapped(self, actual: RowTable, found: Matching) -> Matching:
-        """Without pairs of which a row is another that was chosen in its place, as rounding of their scores decides."""
+        """Splits pairs of different rows, of which rounding of scores chose one in the other's place, into lost and extra
+        rows.
+        """
         if self.order is None and (self.expected.columns is None or self.candidates is None):
             return found
         pairs: list[tuple[int, int, int]] = []
@@ -305,7 +309,7 @@ class RowsExplained:
         return kept
 
     def without_outliers(self, actual: RowTable, found: Matching) -> Matching:
-        """The same where nothing is known of rounding yet: without pairs whose boxes are much further off than others'."""
+        """Drops pairs whose boxes are much further off than others', while rounding is not measured yet."""
         columns = self.expected.columns
         if columns is None or not found.pairs:
             return found

@@ -60,7 +60,7 @@ class Selection:
 
 
 def find_selections(model: Model, tolerances: Tolerances | None = None) -> dict[str, Selection]:
-    """By output. What the user says of one (`--compare`) is so; "values" makes it an output like any other.
+    """Finds the selection behind each output. The user's word (`--compare`) decides; "values" means no selection.
 
     An output that is no direct result is one of rows if a selection is among the nodes that it is computed by. Nodes in
     functions and subgraphs are not looked at.
@@ -78,7 +78,7 @@ def find_selections(model: Model, tolerances: Tolerances | None = None) -> dict[
 
 
 def watched(model: Model) -> Model:
-    """The model with the values by which selections decide as further outputs."""
+    """Adds the values by which selections decide to the model's outputs."""
     have = {value.name for value in model.proto.graph.output}
     names = [name for one in find_selections(model).values() for name in one.watched() if name not in have]
     if not names:

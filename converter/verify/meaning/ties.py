@@ -34,7 +34,7 @@ class Aligned:
 
     @property
     def apart(self) -> int:
-        """How many are not the same."""
+        """The number of elements that differ."""
         return self.of - self.matched
 
     @property
@@ -48,7 +48,7 @@ _HALF = 0.5
 
 
 def decided(one: Selection, expected: np.ndarray, actual: np.ndarray, scores: Scores | None) -> Aligned:
-    """Indices into scores: classes, or places of the best. Of equal shapes."""
+    """Aligns indices into scores: classes, or places of the best. Shapes are equal."""
     different = expected != actual
     count, size = int(np.count_nonzero(different)), int(expected.size)
     noun = "classes" if one.kind == "classes" else "places of the ranking"
@@ -106,7 +106,9 @@ def _lines(
 def in_both(
     one: Selection, expected: np.ndarray, actual: np.ndarray, scores: Scores | None, against: Scores | None
 ) -> Aligned:
-    """Positions, or other elements, of which the order says nothing: what is in one only has a score at the limit."""
+    """Aligns positions, or other elements, whose order means nothing; one that a single side has needs a score at
+    the limit.
+    """
     rank = scores.values.ndim if scores is not None else 0
     wants, has = (_members(a, rank) for a in (expected, actual))
     apart = sorted(wants ^ has)
