@@ -20,7 +20,7 @@ ArraySource = Path | Mapping[str, np.ndarray]
 
 
 class ArraysOf(dict[str, np.ndarray]):
-    """Arrays by name, and in words whose they are: "the module's example"."""
+    """Arrays by name, with their origin in words: "the module's example"."""
 
     def __init__(self, told: str, arrays: Mapping[str, np.ndarray]) -> None:
         super().__init__(arrays)
@@ -28,17 +28,19 @@ class ArraysOf(dict[str, np.ndarray]):
 
 
 def told_source(source: ArraySource) -> str:
-    """The file, or in words where the arrays came from."""
+    """Returns the file, or the arrays' origin in words."""
     return str(source) if isinstance(source, Path) else getattr(source, "told", "given arrays")
 
 
 def named_source(flag: str, source: ArraySource) -> str:
-    """Where arrays came from, for a message."""
+    """Names the arrays' origin for a message."""
     return f"{flag} {source}" if isinstance(source, Path) else f"{flag}: {told_source(source)}"
 
 
 def load_arrays(source: ArraySource, flag: str) -> dict[str, np.ndarray]:
-    """Arrays by name from an .npz file, or as they are. UsageError if it cannot be read. Pickles are never loaded."""
+    """Loads arrays by name from an .npz file, or takes them as given. Raises UsageError if it cannot. Never loads
+    pickles.
+    """
     return _load_file(source, flag) if isinstance(source, Path) else dict(source)
 
 
@@ -65,7 +67,7 @@ def _load_file(path: Path, flag: str) -> dict[str, np.ndarray]:
 
 
 def as_declared(array: np.ndarray, dtype: str) -> np.ndarray:
-    """An array as the type that a model or engine declares, where the file could not name it.
+    """Converts an array to the type that a model or engine declares, where the file could not name it.
 
     numpy writes bfloat16 and float8 as bytes without a type ("|V2", "|V1"), and reads them so. Anything else is given
     back as it is.
@@ -78,7 +80,7 @@ def as_declared(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None:
-    """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written."""
+    """Writes arrays by name to an .npz file, completely or not at all. Raises UsageError if it cannot be written."""
     try:
         with replacing(path) as descriptor, open(descriptor, "wb", closefd=False) as stream:
             write_npz(stream, arrays)
@@ -90,7 +92,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None
 
 
 def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
-    """Arrays by name as an .npz file, of any names: to numpy.savez "file" is an argument of its own. Raises OSError.
+    """Writes arrays of any names as an .npz file: numpy.savez would take "file" for its own argument. Raises OSError.
 
     Other types than numpy's own (bfloat16, float8) become bytes without a type, as with numpy.savez: read them with
     `.view(ml_dtypes.bfloat16)`.
@@ -141,7 +143,7 @@ def _unreadable(path: Path, flag: str, reason: str) -> UsageError:
 
 
 def load_array(path: Path, flag: str) -> np.ndarray:
-    """The array of an .npy file. UsageError if it cannot be read."""
+    """Loads the array of an .npy file. Raises UsageError if it cannot be read."""
     try:
         array = np.load(path, allow_pickle=False)
     except Exception as error:  # as for load_arrays

@@ -17,7 +17,9 @@ EXIT_NOT_COMPARED = 4  # built, but not every output could be compared
 
 
 class TrtsmithError(Exception):
-    """Base of every error that is shown to the user without a traceback: its problems, or the four parts of the only one."""
+    """Base of all errors that a user sees without a traceback. Arguments: its problems, or the four parts of the
+    only one.
+    """
 
     exit_code = EXIT_FAILED
 
@@ -40,11 +42,11 @@ class ConversionError(TrtsmithError):
 
 
 class BuildRefused(ConversionError):  # noqa: N818  TensorRT's answer, as much as an error
-    """TensorRT refused the model, or ended its process, or did not finish: the cause may be in the graph."""
+    """TensorRT refused the model, ended its process, or did not finish: the cause may be in the graph."""
 
 
 class InvalidModelError(ConversionError):
-    """The file is no sound ONNX model: no engine could come of it, whatever the toolkit knew."""
+    """The file is not a valid ONNX model: no engine could come of it, whatever trtsmith supported."""
 
     exit_code = EXIT_USAGE
 
@@ -57,7 +59,7 @@ class UsageError(TrtsmithError):
 
 @contextmanager
 def problems_named(file: Path, users: object) -> Iterator[None]:
-    """Problems with a file that the user did not write are problems with the user's own, from which it was made."""
+    """Renames problems with a generated file to problems with the user's own, from which it was made."""
     try:
         yield
     except TrtsmithError as error:

@@ -11,22 +11,22 @@ _END = 2**31  # every interface behind takes what is below
 
 
 def is_count(value: object) -> bool:
-    """Whether the value is a whole number of at least 1, as of MiB or samples."""
+    """Tells whether the value is a whole number of at least 1, as of MiB or samples."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _END
 
 
 def is_seconds(value: object) -> bool:
-    """Whether it is a positive time."""
+    """Tells whether the value is a positive time."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < _END
 
 
 def is_cost(value: object) -> bool:
-    """Whether the value is a number of at least 0, by which an output may change."""
+    """Tells whether the value, by which an output may change, is a number of at least 0."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _END
 
 
 def is_target(value: object) -> bool:
-    """Whether it is of the form sm86. Which of them can be built for is TensorRT's to say."""
+    """Tells whether the value has the form sm86. Only TensorRT knows which of them can be built for."""
     return isinstance(value, str) and value[:2] == "sm" and value[2:].isascii() and value[2:].isdigit()
 
 
@@ -39,7 +39,7 @@ EXPECTED: dict[Callable[[object], bool], str] = {
 
 
 def check_values(*given: tuple[str, object, Sequence[object] | Callable[[object], bool]]) -> None:
-    """UsageError with every option that has a value which it cannot have; None stands for one that is not given.
+    """Raises UsageError with every option whose value is not allowed; None stands for an option that is not given.
 
     given: of each option the flag, the value, and its choices or one of EXPECTED.
     """

@@ -27,7 +27,7 @@ def check_report(
     *,
     force: bool = False,
 ) -> None:
-    """UsageError if a report cannot be written there, or if it would replace one of the others that are paths.
+    """Raises UsageError if a report cannot be written there, or would replace one of the other paths.
 
     Found out before any work is done. flag: the option that named it. what: the file, if it is no report. own: what it may
     replace. force: it may replace any file.
@@ -56,14 +56,14 @@ def check_report(
 
 
 def check_mount(path: Path, where: str) -> None:
-    """UsageError where something is mounted over the file itself: no rename can replace it."""
+    """Raises UsageError if the file itself is a mount point: no rename can replace it."""
     if is_mount_point(path):
         said = f"{path} is a mount point, which cannot be replaced"
         raise UsageError(said, where, "a file in a folder that is mounted", "mount its folder, not the file")
 
 
 def is_mount_point(path: Path) -> bool:
-    """Whether something is mounted over a file. False where the system does not say: os.path.ismount knows folders."""
+    """Tells whether a file is a mount point. False if the system does not say: os.path.ismount knows folders."""
 
     def mount(name: Path, flags: int) -> str:
         descriptor = os.open(name, os.O_PATH | os.O_CLOEXEC | flags)
@@ -79,7 +79,7 @@ def is_mount_point(path: Path) -> bool:
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, which need not exist yet."""
+    """Tells whether two paths lead to one file, which need not exist yet."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
@@ -91,13 +91,13 @@ def _no_report(path: Path, error: OSError, flag: str, what: str = "the report") 
 
 
 def write_report(path: Path | None, document: Any, flag: str = "--report") -> None:
-    """--report: a JSON file, whole or not at all. UsageError if it cannot be written."""
+    """Writes the JSON file of --report, completely or not at all. Raises UsageError if it cannot be written."""
     if path is not None:
         write_text(path, json.dumps(document, indent=1) + "\n", flag)
 
 
 def write_text(path: Path, text: str, flag: str, what: str = "the report") -> None:
-    """A text file, whole or not at all. UsageError if it cannot be written. flag, what: as for `check_report`."""
+    """Writes a text file, completely or not at all. Raises UsageError if it cannot. flag, what: as for `check_report`."""
     try:
         write_whole(path, text)
     except OSError as error:
@@ -105,14 +105,14 @@ def write_text(path: Path, text: str, flag: str, what: str = "the report") -> No
 
 
 def write_whole(path: Path, text: str) -> None:
-    """The same; OSError if it cannot be written."""
+    """Writes bytes to a file, completely or not at all. Raises OSError if it cannot be written."""
     with replacing(path) as descriptor, open(descriptor, "w", encoding="utf-8", closefd=False) as stream:
         stream.write(text)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[int]:
-    """A descriptor of a new file beside `path`, which takes its place at the end, or vanishes on an error."""
+    """Opens a new file beside `path`, which replaces it at the end, or vanishes on an error. Yields its descriptor."""
     descriptor, unfinished = unfinished_file(path.parent)
     try:
         try:
@@ -126,7 +126,7 @@ def replacing(path: Path) -> Iterator[int]:
 
 
 def unfinished_file(folder: Path) -> tuple[int, str]:
-    """(a descriptor to write to, the path) of a new file that is to take the place of another in the folder.
+    """Makes a new file that is to replace another in the folder. Returns (a descriptor to write to, the path).
 
     The umask says who may read it, as of files that the user makes. OSError where it cannot be made.
     """
@@ -135,12 +135,12 @@ def unfinished_file(folder: Path) -> tuple[int, str]:
 
 
 def unfinished_folder(parent: Path) -> Path:
-    """The same for a folder."""
+    """Makes a new folder that is to replace another."""
     path = unfinished_name(parent)
     os.mkdir(path)
     return Path(path)
 
 
 def unfinished_name(folder: Path) -> str:
-    """A path for what is to take the place of another in the folder. It is short, however long the other's name is."""
+    """Makes a path for a file that is to replace another in the folder. It is short, however long the other's name is."""
     return str(folder / f".trtsmith-{secrets.token_hex(8)}")

@@ -1,4 +1,4 @@
-"""Recognises files that trtsmith wrote, which alone it replaces without being told to."""
+"""Recognises files that trtsmith wrote: it replaces only these unasked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PRODUCER = "trtsmith op new"
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A kind of file that trtsmith writes. what: one of them, in words. is_one: whether an existing file is one.
+    """A kind of file that trtsmith writes. what: one of them, in words. is_one: tells whether an existing file is one.
 
     mark: of an ONNX model, what its metadata say.
     """
@@ -45,7 +45,7 @@ class OwnFile:
     mark: str = ""
 
     def is_replaceable(self, path: Path) -> bool:
-        """Whether nothing is lost with what the file holds. OSError where it cannot be read."""
+        """Tells whether the file's content may be lost. Raises OSError if it cannot be read."""
         return path.stat().st_size == 0 or self.is_one(path)
 
 

@@ -10,7 +10,7 @@ _LONG = re.compile(r"(\S{300})\S{700,}")
 
 
 def printable(text: str) -> str:
-    """The text with what a terminal could act on, or an encoding refuse, written out: \\x1b for an escape.
+    """Escapes what a terminal could act on, or an encoding could refuse, such as \x1b.
 
     Names come from files that others wrote: of long ones the beginning is shown. Newlines stay: messages have lines of
     their own.
@@ -22,7 +22,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A name from a file, for a place where a newline would look like a line of ours."""
+    """Puts a name from a file on one line, so that its newlines do not look like ours."""
     return printable(text).replace("\n", "\\n")
 
 
@@ -31,7 +31,7 @@ def _escaped(character: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as aligned columns, two blanks apart; the last column is not padded."""
+    """Formats rows as aligned columns, two blanks apart; the last column is not padded."""
     if not rows:
         return ""
     rows = [[one_line(cell) for cell in row] for row in rows]

@@ -21,37 +21,37 @@ PERIOD_S = 5.0
 
 
 class Steps(ABC):
-    """A Progress that tells steps, which last, from lines. What it is called with is a step that is told at once."""
+    """A Progress that distinguishes lasting steps from lines. Calling it announces a step at once."""
 
     @abstractmethod
     def __call__(self, text: str) -> None:
-        """A step that begins, told at once."""
+        """Begins a step, and announces it at once."""
 
     @abstractmethod
     def step(self, text: str) -> None:
-        """A step that begins, told only if it takes long."""
+        """Begins a step, announced only if it takes long."""
 
     @abstractmethod
     def note(self, text: str) -> None:
-        """A line that begins and ends no step."""
+        """Prints a line that begins and ends no step."""
 
     @abstractmethod
     def done(self, text: str) -> None:
-        """A step has ended: told at once, and nothing is said until the next one."""
+        """Ends a step and announces that at once; nothing follows until the next step."""
 
     @abstractmethod
     def share(self, part: str, done: float, text: str) -> None:
-        """The done share of the step, from 0 to 1, and its current part.
+        """Reports the done share of the step, from 0 to 1, and its current part.
 
         text: the same as a line, for those who show nothing but lines; "" where they have had one a moment ago.
         """
 
     def stage(self, name: str, skip: str = "") -> None:  # noqa: B027  most show it by its end alone
-        """The steps from here on are of this stage. skip: what leaves it out, such as "--no-verify skips it"."""
+        """Assigns the following steps to this stage. skip: how to leave it out, such as "--no-verify skips it"."""
 
 
 class ProgressReporter(Steps):
-    """Steps as lines: told at once, or only if they take long.
+    """Prints steps as lines: at once, or only if they take long.
 
     Further lines come from a thread of its own: one for each step that takes long, and again every few seconds.
     """
@@ -66,34 +66,34 @@ class ProgressReporter(Steps):
         self._thread.start()
 
     def __call__(self, text: str) -> None:
-        """A step that begins, told at once."""
+        """Begins a step, and announces it at once."""
         self._set(text, self._period_s)
         self._progress(text)
 
     def step(self, text: str) -> None:
-        """A step that begins, told only if it takes long."""
+        """Begins a step, announced only if it takes long."""
         self._set(text, self._first_s)
 
     def note(self, text: str) -> None:
-        """A line that begins and ends no step."""
+        """Prints a line that begins and ends no step."""
         self._progress(text)
 
     def done(self, text: str) -> None:
-        """A step has ended: told at once, and nothing is said until the next one."""
+        """Ends a step and announces that at once; nothing follows until the next step."""
         self._set("", 0.0)
         self._progress(text)
 
     def share(self, part: str, done: float, text: str) -> None:
-        """The line alone, if there is one."""
+        """Prints only the line, if there is one."""
         if text:
             self(text)
 
     def stage(self, name: str, skip: str = "") -> None:
-        """Its name is told with its seconds, where it ends."""
+        """Prints the stage's name with its seconds when it ends."""
         self._skip = skip
 
     def end(self) -> None:
-        """Nothing more is said."""
+        """Stops all further output."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -126,7 +126,7 @@ class ProgressReporter(Steps):
 
 @contextmanager
 def progress_reports(progress: Progress) -> Iterator[Steps]:
-    """While it is open, `progress` hears of steps that take long. One that hears of steps already is given on."""
+    """Makes `progress` hear of long steps inside the block. A Steps is passed on unchanged."""
     if isinstance(progress, Steps):
         yield progress
         return
@@ -143,7 +143,7 @@ def steps_of(progress: Progress | None) -> Progress:
 
 
 def notes_of(progress: Progress) -> Progress:
-    """The function for findings, which stay on screen when steps share one line."""
+    """Returns the function for findings, which stay on screen when steps share one line."""
     return progress.note if isinstance(progress, Steps) else progress
 
 

@@ -11,7 +11,7 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def to_torch(array: np.ndarray) -> Any:
-    """A tensor on the CPU, with memory of its own."""
+    """Converts an array to a tensor on the CPU, with its own memory."""
     import torch
 
     array = np.ascontiguousarray(array).reshape(array.shape)
@@ -21,7 +21,7 @@ def to_torch(array: np.ndarray) -> Any:
 
 
 def from_torch(tensor: Any) -> np.ndarray:
-    """The tensor's values on the host."""
+    """Returns the tensor's values on the host."""
     import torch
 
     host = tensor.detach().cpu().contiguous()

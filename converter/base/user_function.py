@@ -28,7 +28,7 @@ class UserFunctionError(UsageError):
 
 @dataclass(frozen=True)
 class UserFunction:
-    """A function that the user named. name: as it was given. flag: for messages."""
+    """A function that the user named. name: as given. flag: for messages."""
 
     name: str
     function: Function
@@ -37,7 +37,7 @@ class UserFunction:
     def call(
         self, inputs: Sequence[np.ndarray | None], keywords: Mapping[str, Any], what: str
     ) -> tuple[np.ndarray, ...] | dict[str, np.ndarray]:
-        """The function's results as arrays. what: what it computes, for messages.
+        """Calls the function. Returns its results as arrays. what: what it computes, for messages.
 
         It gets numpy arrays, or PyTorch tensors if a parameter of it is annotated as one or if it is a module.
         UserFunctionError for what it raises, with its line, and for what is neither arrays nor tensors.
@@ -89,7 +89,7 @@ class UserFunction:
 
 
 def load_user_function(spec: str, flag: str) -> UserFunction:
-    """The function of "MODULE:FUNCTION", of a module on the Python path or in the working folder.
+    """Loads the function of "MODULE:FUNCTION", from a module on the Python path or in the working folder.
 
     Runs the module's code. UsageError if there is none, and for what its import raises, with the line.
     """

@@ -17,7 +17,7 @@ FOLDER = SOURCES / "converter" / "lib"
 
 
 def folder_for_driver(folder: Path, cuda: Callable[[], int] = driver_cuda) -> Path:
-    """The folder of libraries for the driver's CUDA version, such as 12060; 0 without a driver.
+    """Returns the folder of libraries for the driver's CUDA version, such as 12060; 0 without a driver.
 
     A static runtime needs a driver of its own CUDA or newer. Wheels for aarch64 have libraries for CUDA 12, too: that is
     what JetPack 6 has.
@@ -27,7 +27,7 @@ def folder_for_driver(folder: Path, cuda: Callable[[], int] = driver_cuda) -> Pa
 
 
 def library(name: str) -> Path:
-    """One of our libraries, `lib<name>.so`. TRTSMITH_LIBRARY_DIR overrides the folder, for development builds."""
+    """Returns one of our libraries, `lib<name>.so`. TRTSMITH_LIBRARY_DIR overrides the folder, for development builds."""
     asked = os.environ.get("TRTSMITH_LIBRARY_DIR")
     folder = Path(asked) if asked else folder_for_driver(FOLDER)
     path = folder / f"lib{name}.so"
@@ -42,17 +42,17 @@ def library(name: str) -> Path:
 
 
 def plugin_library() -> Path:
-    """The IPluginV3 library: TensorRT 10, 11 and TensorRT-RTX."""
+    """Returns the IPluginV3 library: TensorRT 10, 11 and TensorRT-RTX."""
     return library("trtsmith_plugins")
 
 
 def plugin_library_v2() -> Path:
-    """The IPluginV2DynamicExt library: TensorRT 10 and earlier."""
+    """Returns the IPluginV2DynamicExt library: TensorRT 10 and earlier."""
     return library("trtsmith_plugins_v2")
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a trtsmith plugin library: interface, cuda_architectures, operators. Loads the library."""
+    """Reads the manifest of a trtsmith plugin library: interface, cuda_architectures, operators. Loads the library."""
     entry = ctypes.CDLL(str(path)).trtsmithManifest
     entry.restype = ctypes.c_char_p
     document: dict[str, Any] = json.loads(entry())
@@ -60,7 +60,7 @@ def manifest(path: Path) -> dict[str, Any]:
 
 
 def uncovered(targets: Iterable[str], architectures: str) -> tuple[str, ...]:
-    """The targets ("sm86") whose GPUs the library's kernels do not run on.
+    """Lists the targets ("sm86") whose GPUs the library's kernels do not run on.
 
     architectures: as the manifest has them, "86-real 90": machine code runs on its own major version from its minor
     version on; an entry without "-real" holds PTX too, which every later GPU compiles.

@@ -1,1 +1,1 @@
-"""Graphs of a model: scopes, producers, consumers, constants, types and fresh names."""
+"""Represents a model's graphs during editing: scopes, producers, consumers, constants, types and fresh names."""

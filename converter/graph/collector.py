@@ -14,9 +14,8 @@ paused it, too, would leave it paused for good."""
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pauses the collector inside the block. A graph is some hundred thousand objects that all live until the end, and
-    each
-    collection looks at all of them: a third of the time of rewriting 10,000 nodes (4.8 s with them, 3.2 s without).
+    """Pauses the collector inside the block. A graph is some hundred thousand objects that all live until the end, and each
+    collection visits all of them: a third of the time of rewriting 10,000 nodes (4.8 s with them, 3.2 s without).
 
     It is the process's collector. Of several threads inside, the one that has paused it starts it again.
     """

@@ -22,14 +22,14 @@ _VALUES: Mapping[str, Any] = {
 
 
 def is_constant_node(node: onnx.NodeProto) -> bool:
-    """Whether the node is a Constant of numbers."""
+    """Tells whether the node is a Constant of numbers."""
     return (
         node.op_type == "Constant" and not normalise_domain(node.domain) and node.attribute[0].name in _VALUES
     )
 
 
 def constant_value(node: onnx.NodeProto, model: Model) -> np.ndarray | None:
-    """What a Constant node makes; None for other nodes, strings and sparse tensors."""
+    """Returns the value of a Constant node; None for other nodes, strings and sparse tensors."""
     if not is_constant_node(node):
         return None
     attribute = node.attribute[0]
@@ -39,7 +39,7 @@ def constant_value(node: onnx.NodeProto, model: Model) -> np.ndarray | None:
 
 
 def branch_of(condition: np.ndarray) -> str:
-    """Name of the branch that an If runs for this condition."""
+    """Names the branch that an If runs for this condition."""
     return "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
 
 

@@ -1,4 +1,4 @@
-"""Tells a graph's structure apart from its weights, so that an engine takes weights of the same structure alone."""
+"""Separates a graph's structure from its weights, so that an engine takes weights of the same structure only."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Structure(PlainData):
     weights: Mapping[str, Weight]
 
     def changed(self, new: Structure) -> tuple[str, ...]:
-        """Names of the weights that differ in `new`, a graph of the same structure."""
+        """Names the weights that differ in `new`, a graph of the same structure."""
         return tuple(name for name, one in self.weights.items() if new.weights[name] != one)
 
 

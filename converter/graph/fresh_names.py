@@ -12,7 +12,7 @@ from trtsmith.converter.graph.walk import all_graphs
 
 
 class FreshNames:
-    """Taken names. A name that is given out is taken from then on."""
+    """The taken names. A name that was handed out is taken from then on."""
 
     def __init__(self) -> None:
         self._nodes: defaultdict[str, int] = defaultdict(int)  # how many have the name
@@ -41,11 +41,11 @@ class FreshNames:
         self._nodes[name] -= 1
 
     def nodes_called(self, name: str) -> int:
-        """How many nodes have the name."""
+        """Counts the nodes that have the name."""
         return self._nodes.get(name, 0)
 
     def value(self, wanted: str) -> str:
-        """A value name like `wanted`."""
+        """Makes a value name like `wanted`."""
         name = wanted
         while name in self._values:
             self._numbers[wanted] += 1
@@ -55,7 +55,7 @@ class FreshNames:
         return name
 
     def node(self, wanted: str) -> str:
-        """A node name like `wanted`. The node that gets it counts once it is in the graph."""
+        """Makes a node name like `wanted`. The node that gets it counts once it is in the graph."""
         name = wanted
         while name in self._nodes:
             self._numbers["node " + wanted] += 1

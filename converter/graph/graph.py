@@ -48,7 +48,7 @@ class Graph:
     """
 
     def __init__(self, model: Model) -> None:
-        """Types of values are those that the model states."""
+        """Takes the types of values that the model states."""
         self.revision = 0
         self.weights = NewWeights()
         self.written: Counter[str] = Counter()
@@ -56,7 +56,7 @@ class Graph:
         self.become(model)
 
     def become(self, model: Model) -> None:
-        """Replaces the model by a version that a whole-model tool made of it."""
+        """Replaces the model by the version that a whole-model tool made of it."""
         self.source = model
         self.revision += 1
         self.functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
@@ -108,11 +108,11 @@ class Graph:
         return found
 
     def readers_of(self, name: str) -> Iterator[Node]:
-        """Nodes of all graphs that read the value themselves; not nodes whose subgraphs do."""
+        """Returns the nodes of all graphs that read the value themselves; not nodes whose subgraphs do."""
         return (node for node in self.readers[name] if not node.gone and name in node.inputs)
 
     def opset(self, domain: str) -> int:
-        """Version in which the model imports the domain; 1 unless it does."""
+        """Returns the version in which the model imports the domain; 1 unless it does."""
         return self.opsets.get(domain, 1)
 
     def import_domain(self, domain: str, version: int = 1) -> None:
@@ -146,11 +146,11 @@ class Graph:
         self.revision += 1
 
     def changed_since(self, model: Model) -> bool:
-        """Whether the graph has changed since `model` returned that object."""
+        """Tells whether the graph has changed since `model` returned that object."""
         return self._model is not model
 
     def model(self) -> Model:
-        """The graph as a model, not to be edited; the original object if nothing has changed."""
+        """Returns the graph as a model, not to be edited; the original object if nothing has changed."""
         if self._model is None:
             self._model = written_model(self)
         return self._model
@@ -168,14 +168,14 @@ class Graph:
         infer_new(self)
 
     def fresh_symbol(self) -> str:
-        """A name for an unknown size, as onnx writes them."""
+        """Makes a name for an unknown size, as onnx writes them."""
         if self._symbols is None:
             self._symbols = first_free_symbol(self.source.proto)
         self._symbols += 1
         return f"unk__{self._symbols - 1}"
 
     def unique_name(self, node: Node) -> str:
-        """The node's name. A node without a name of its own gets one."""
+        """Returns the node's name. A node without a name of its own gets one."""
         name = node.name
         if not name or self.names.nodes_called(name) > 1:
             name = self.names.node(node.label)

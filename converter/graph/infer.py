@@ -27,7 +27,7 @@ _FAILURES = (
 
 
 def infer_shapes(model: Model) -> Model:
-    """The model with value_info for every value whose type can be inferred, also of plugin nodes.
+    """Returns the model with value_info for every value whose type can be inferred, also of plugin nodes.
 
     Inference failures inside onnx (a wrong model, an operator it does not know) leave values unknown: what is wrong
     with a node is for `plan` to say, with the node's name. So does a model whose shapes have too many dimensions.
@@ -39,7 +39,7 @@ def infer_shapes(model: Model) -> Model:
 
 
 def infers_with_types(model: Model) -> Model | None:
-    """The same; None if onnx finds inputs whose types, shapes or number do not fit their operators."""
+    """Does the same; None if onnx finds inputs whose types, shapes or number do not fit their operators."""
     try:
         return model.with_proto(inferred_proto(model.proto, check_type=True, strict_mode=True))
     except _FAILURES:
@@ -84,7 +84,7 @@ def _unfolded(proto: onnx.ModelProto) -> onnx.ModelProto:
 def value_types(
     proto: onnx.ModelProto, wanted: Container[str] | None = None
 ) -> dict[str, onnx.TypeProto.Tensor]:
-    """Tensor type by value name: inputs, outputs, initializers and inferred values of the graph and its subgraphs.
+    """Returns tensor types by value name: inputs, outputs, initializers and inferred values of the graph and its subgraphs.
 
     wanted: the names, where not all are.
     """
@@ -114,22 +114,22 @@ def _collect(
 
 
 def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:
-    """Element type by value name, as "float32", "bfloat16", "int64"."""
+    """Returns element types by value name, as "float32", "bfloat16", "int64"."""
     return dtypes_of(value_types(proto))
 
 
 def dtypes_of(types: Mapping[str, onnx.TypeProto.Tensor]) -> dict[str, str]:
-    """Element types by value name, where known."""
+    """Returns element types by value name, where known."""
     return {name: dtype_name(type_.elem_type) for name, type_ in types.items() if type_.elem_type}
 
 
 def value_shapes(proto: onnx.ModelProto) -> dict[str, tuple[int | None, ...]]:
-    """Shape by value name, None for each dimension that is not a number; values of unknown rank are left out."""
+    """Returns shapes by value name, None for each dimension that is not a number; values of unknown rank are left out."""
     return shapes_of(value_types(proto))
 
 
 def shapes_of(types: Mapping[str, onnx.TypeProto.Tensor]) -> dict[str, tuple[int | None, ...]]:
-    """Shapes by value name, where the rank is known."""
+    """Returns shapes by value name, where the rank is known."""
     return {
         name: tuple(d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim)
         for name, type_ in types.items()

@@ -13,7 +13,7 @@ from trtsmith.importers.registry import normalise_domain
 
 
 def infer_changed(model: Model, before: Model) -> Model:
-    """The model with inferred types. `before`: what it was made of, its types inferred.
+    """Returns the model with inferred types. `before`: the typed model that it was made from.
 
     A value keeps its type if the same operator makes it, alone. The rest is inferred, as are the nodes behind whose types
     follow from it.

@@ -242,5 +242,5 @@ class _Symbols:
 
 
 def first_free_symbol(proto: onnx.ModelProto) -> int:
-    """The smallest number above those of all symbols that onnx named in the model."""
+    """Returns the smallest number above those of all symbols that onnx named in the model."""
     return max((int(number) for number in _SYMBOL.findall(proto.SerializeToString())), default=-1) + 1

@@ -120,7 +120,7 @@ _NOTHING = _Value()
 
 
 def inference_cost(proto: onnx.ModelProto, *, inferred: bool) -> InferenceCost:
-    """The cost of inference with values. inferred: whether onnx has inferred the model without them.
+    """Estimates the cost of inference with values. inferred: whether onnx has inferred the model without them.
 
     Then calls of functions had better be unfolded: inference says nothing of values inside of these.
     """

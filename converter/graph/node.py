@@ -26,7 +26,7 @@ class Node:
     __slots__ = ("_own", "domain", "gone", "inputs", "op_type", "outputs", "proto", "scope", "scopes")
 
     def __init__(self, proto: onnx.NodeProto, scope: Scope, own: bool) -> None:
-        """own: whether the proto belongs to the graph, and not to the model of which that was made."""
+        """own: whether the proto belongs to the graph, and not to the model that the graph was made from."""
         self.proto = proto
         self.op_type: str = sys.intern(proto.op_type)
         domain = proto.domain
@@ -59,7 +59,7 @@ class Node:
         self.scope.whole.names.count_node(name)
 
     def edit(self) -> onnx.NodeProto:
-        """A copy of the proto to edit; the model that the graph was made of keeps the original."""
+        """Copies the proto for editing; the model that the graph was made from keeps the original."""
         if not self._own:
             self.proto = self.scope.whole.adopt(self.proto)
             self._own = True

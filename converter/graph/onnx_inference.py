@@ -32,7 +32,7 @@ _MEANT = _DOMAIN
 def infer_shapes(
     model: onnx.ModelProto, *, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
 ) -> onnx.ModelProto:
-    """A copy of the model with inferred types; arguments and errors are those of onnx.shape_inference.infer_shapes.
+    """Copies the model with inferred types; arguments and errors are those of onnx.shape_inference.infer_shapes.
 
     Operators of ours, and from outside those that are in force. onnx's registry stays as it is.
     """

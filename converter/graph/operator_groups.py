@@ -1,8 +1,8 @@
-"""Groups of ONNX's operators that several stages ask for."""
+"""Groups ONNX's operators as several stages need them."""
 
 
 def op_types(names: str) -> tuple[str, ...]:
-    """Operators from a text of names."""
+    """Reads operators from a text of names."""
     return tuple(names.split())
 
 

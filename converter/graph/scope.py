@@ -87,7 +87,7 @@ class Scope:
     # who makes, who reads
 
     def holder(self, name: str) -> Scope | None:
-        """The innermost scope that defines the value."""
+        """Returns the innermost scope that defines the value."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.producers or name in scope.tensors or name in scope.inputs:
@@ -96,19 +96,19 @@ class Scope:
         return None
 
     def maker(self, name: str) -> Node | None:
-        """The node that makes the value, in this graph or an enclosing one; None for inputs and initializers."""
+        """Returns the node that makes the value, in this graph or an enclosing one; None for inputs and initializers."""
         scope = self.holder(name) if name else None
         return scope.producers.get(name) if scope is not None else None
 
     def producer(self, name: str) -> onnx.NodeProto | None:
-        """The proto of `maker`."""
+        """Returns the proto of `maker`."""
         node = self.maker(name)
         return None if node is None else up_to_date(node)
 
     # types and constants
 
     def value(self, name: str) -> onnx.ValueInfoProto | None:
-        """Type and shape of a value that is not an initializer."""
+        """Returns type and shape of a value that is not an initializer."""
         scope = self.holder(name) if name else None
         return None if scope is None else scope.types.get(name)
 
@@ -123,7 +123,7 @@ class Scope:
         return None if value is None else value.type
 
     def elem_type(self, name: str) -> int:
-        """onnx.TensorProto.DataType of a value; 0 if unknown."""
+        """Returns the onnx.TensorProto.DataType of a value; 0 if unknown."""
         scope = self.holder(name) if name else None
         if scope is None:
             return 0
@@ -133,14 +133,14 @@ class Scope:
         return 0 if value is None else int(value.type.tensor_type.elem_type)
 
     def dtype(self, name: str) -> str | None:
-        """The element type, as "float32" or "string"; None if unknown."""
+        """Returns the element type, as "float32" or "string"; None if unknown."""
         elem_type = self.elem_type(name)
         if elem_type == onnx.TensorProto.STRING:
             return "string"
         return dtype_name(elem_type) if elem_type else None
 
     def dims(self, name: str) -> tuple[Dim, ...] | None:
-        """None for an unknown rank."""
+        """Returns the dimensions of a value; None for an unknown rank."""
         scope = self.holder(name) if name else None
         if scope is None:
             return None
@@ -159,7 +159,7 @@ class Scope:
         return node is not None and node.op_type == "Constant" and is_constant_node(node.proto)
 
     def constant(self, name: str) -> np.ndarray | None:
-        """The value of a constant, read-only; None for others."""
+        """Returns the value of a constant, read-only; None for others."""
         scope = self.holder(name) if name else None
         if scope is None:
             return None
@@ -314,7 +314,7 @@ class Scope:
 
 
 def all_scopes(scope: Scope) -> Iterator[Scope]:
-    """This graph and all graphs inside it, outer ones first."""
+    """Yields this graph and all graphs inside it, outer ones first."""
     yield scope
     for node in scope.nodes:
         for inner in node.scopes:
@@ -322,7 +322,7 @@ def all_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def all_nodes(scope: Scope) -> Iterator[Node]:
-    """Every node in order of evaluation; nodes of subgraphs follow their owner."""
+    """Yields every node in order of evaluation; nodes of subgraphs follow their owner."""
     for node in scope.nodes:
         yield node
         for inner in node.scopes:
@@ -330,7 +330,7 @@ def all_nodes(scope: Scope) -> Iterator[Node]:
 
 
 def live_scopes(node: Node) -> tuple[Scope, ...]:
-    """Subgraphs of a node, without an If's branch that a constant rules out: TensorRT does not read it."""
+    """Returns the subgraphs of a node, without an If's branch that a constant rules out: TensorRT does not read it."""
     if node.op_type != "If" or node.domain or node.inputs[0] in node.scope.whole.folded:
         return node.scopes
     condition = node.scope.constant(node.inputs[0])

@@ -20,7 +20,7 @@ _SMALL = 1024
 
 
 def shape_problem(node: Node, schema: Any, where: str) -> Problem | None:
-    """What ONNX's inference says is wrong with a node's input shapes; None if it finds no fault.
+    """Returns the fault that ONNX's inference finds in a node's input shapes; None if it finds none.
 
     What the model itself says of the node's outputs does not count, and types are no business of this.
     """

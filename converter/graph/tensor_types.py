@@ -10,7 +10,7 @@ Dim = int | str | None
 
 
 def dims_of(type_: onnx.TypeProto) -> tuple[Dim, ...] | None:
-    """Dimensions of a tensor; None for an unknown rank and for sequences, optionals and maps."""
+    """Returns dimensions of a tensor; None for an unknown rank and for sequences, optionals and maps."""
     tensor = type_.tensor_type
     if not tensor.HasField("shape"):
         return None
@@ -23,7 +23,7 @@ def type_of_tensor(tensor: onnx.TensorProto) -> onnx.TypeProto:
 
 
 def element_type(type_: onnx.TypeProto) -> int:
-    """The element type of a tensor, or of the tensors in a sequence or optional; 0 if unknown."""
+    """Returns the element type of a tensor, or of the tensors in a sequence or optional; 0 if unknown."""
     while type_.WhichOneof("value") in ("sequence_type", "optional_type"):
         type_ = getattr(type_, str(type_.WhichOneof("value"))).elem_type
     return int(type_.tensor_type.elem_type)

@@ -1,4 +1,4 @@
-"""Checks that the types of a model suit its operators, before the conversion, and names the node."""
+"""Checks before the conversion that the types of a model suit its operators, and names the node otherwise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIX = "insert a Cast in front of the node, or correct it where the model is exp
 
 
 def infer_sound(model: Model) -> Model | None:
-    """The model with inferred types; None if onnx finds a fault, and for nodes with subgraphs, which it does not
+    """Returns the model with inferred types; None if onnx finds a fault, and for nodes with subgraphs, which it does not
     check.
     """
     if any(True for node in model.proto.graph.node for _ in subgraphs(node)):
@@ -35,7 +35,8 @@ def infer_sound(model: Model) -> Model | None:
 
 
 def infer_checked(model: Model) -> Model:
-    """The model with inferred types. Raises InvalidModelError with the nodes whose input types or shapes ONNX forbids.
+    """Returns the model with inferred types. Raises InvalidModelError with the nodes whose input types or shapes ONNX
+    forbids.
 
     A type that a later opset of the operator takes is let through: exporters write such nodes, and TensorRT takes them.
     """
@@ -127,7 +128,7 @@ def _node_problems(node: Node, where: str) -> Iterator[Problem]:
 
 @cache
 def operator_schema(op_type: str, domain: str, version: int | None) -> Any:
-    """The schema of an operator in a version of its domain, or the newest; None if onnx has none."""
+    """Returns the schema of an operator in a version of its domain, or the newest; None if onnx has none."""
     try:
         if version is None:
             return onnx.defs.get_schema(op_type, domain=domain)

@@ -14,7 +14,7 @@ _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs among a node's attributes."""
+    """Yields the graphs among a node's attributes."""
     if may_have_graphs(node.op_type, node.domain):
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
@@ -30,7 +30,7 @@ def refill(field: Any, values: Iterable[Any]) -> None:
 
 
 def values_read(node: onnx.NodeProto) -> Iterator[str]:
-    """Values that a node or its subgraphs read; "" for an input that is left out."""
+    """Yields the values that a node or its subgraphs read; "" for an input that is left out."""
     yield from node.input
     for graph in subgraphs(node):
         yield from (value.name for value in graph.output)
@@ -39,7 +39,7 @@ def values_read(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def graph_attributes(node: onnx.NodeProto) -> list[str]:
-    """For each subgraph of a node, the name of its attribute."""
+    """Names, for each subgraph of a node, its attribute."""
     return [
         attribute.name
         for attribute in node.attribute
@@ -50,7 +50,7 @@ def graph_attributes(node: onnx.NodeProto) -> list[str]:
 
 @cache
 def may_have_graphs(op_type: str, domain: str) -> bool:
-    """Whether the node may have subgraphs; False for ONNX's operators without a graph attribute."""
+    """Tells whether the node may have subgraphs; False for ONNX's operators without a graph attribute."""
     if domain and normalise_domain(domain):
         return True
     try:
@@ -62,7 +62,7 @@ def may_have_graphs(op_type: str, domain: str) -> bool:
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """This graph and its subgraphs, outer ones first."""
+    """Yields this graph and its subgraphs, outer ones first."""
     yield graph
     for node in graph.node:
         for inner in subgraphs(node):
@@ -70,7 +70,7 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def elem_types(graph: onnx.GraphProto) -> set[int]:
-    """onnx.TensorProto.DataType of every initializer and of every value whose type is known, inner graphs' among them."""
+    """Returns the onnx.TensorProto.DataType of every initializer and value whose type is known, also in inner graphs."""
     found: set[int] = set()
     for part in all_graphs(graph):
         found.update(tensor.data_type for tensor in part.initializer)

@@ -21,7 +21,7 @@ _WRITTEN = frozenset({"node", "initializer", "value_info", "output"})
 
 
 def written_model(graph: Graph) -> Model:
-    """The graph as a new model that refers to the original's weight files."""
+    """Writes the graph as a new model that refers to the original's weight files."""
     source = graph.source.proto
     proto = onnx.ModelProto()
     for field, value in source.ListFields():
@@ -58,7 +58,7 @@ def write_scope(scope: Scope, graph: onnx.GraphProto) -> None:
 
 
 def up_to_date(node: Node) -> onnx.NodeProto:
-    """The node's proto, with its subgraphs as they are now."""
+    """Returns the node's proto, with its subgraphs as they are now."""
     if node.scopes and any(map(_is_changed, node.scopes)):
         proto = node.edit()
         for scope, graph in zip(node.scopes, subgraphs(proto), strict=True):

@@ -1,4 +1,4 @@
-"""An action of argparse for lists: the values of repeated flags add up."""
+"""Defines argparse's action for lists: the values of repeated flags add up."""
 
 from __future__ import annotations
 

@@ -41,14 +41,14 @@ class Option:
     owner: type | None = None
 
     def is_of(self, stage: type) -> bool:
-        """Whether the options of a stage have it as a field. One of another block may have the same name."""
+        """Tells whether the options of a stage have it as a field. One of another block may have the same name."""
         named = self.field in stage.__dataclass_fields__  # type: ignore[attr-defined]
         return named and (self.owner is None or issubclass(stage, self.owner))
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Options under a title, out of blocks that have more, or of a table."""
+    """Options under a title, from blocks that have more, or from a table."""
 
     title: str
     options: tuple[Option, ...]
@@ -59,13 +59,13 @@ Options = Block | tuple[Block, ...]
 
 
 def only(block: Block, title: str, *names: str) -> Group:
-    """The options of a block with these names."""
+    """Returns the options of a block with these names."""
     found = {option.name: option for option in options_of(block)}
     return Group(title, tuple(found[name] for name in names))
 
 
 def title_of(block: Block) -> str:
-    """The title of the flags of a block."""
+    """Returns the title of a block's flags."""
     if isinstance(block, Group):
         return block.title
     said = (block.__doc__ or "").strip()
@@ -77,7 +77,7 @@ def _bases(block: type) -> tuple[type, ...]:
 
 
 def blocks_of(options: Options) -> Iterator[Block]:
-    """The blocks of which the options of a command are made, in order; one with a title is whole."""
+    """Returns the blocks that a command's options consist of, in order; one with a title is whole."""
     if isinstance(options, tuple):
         for block in options:
             yield from blocks_of(block)
@@ -89,7 +89,7 @@ def blocks_of(options: Options) -> Iterator[Block]:
 
 @cache
 def options_of(options: Options) -> tuple[Option, ...]:
-    """The options of blocks, with those of the blocks that they are made of."""
+    """Returns the options of blocks, with those of the blocks inside them."""
     if isinstance(options, Group):
         return options.options
     made_of = options if isinstance(options, tuple) else _bases(options)
@@ -136,5 +136,5 @@ def _of_dataclass(block: type) -> Iterator[Option]:
 
 
 def with_defaults(options: Options, values: Mapping[str, Any]) -> SimpleNamespace:
-    """All options of a command, as the command line has them: those of `values`, and the defaults of the others."""
+    """Returns all options of a command, as the command line has them: those of `values`, and the others' defaults."""
     return SimpleNamespace(**{option.name: option.default for option in options_of(options)} | dict(values))

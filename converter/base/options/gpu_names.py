@@ -86,18 +86,18 @@ _BY_NAME = {_plain(name): target for target, names in GPUS.items() for name in n
 
 
 def target_of_gpu(name: str) -> str | None:
-    """ "sm89" for "RTX 4090", "rtx-4090" or "rtx4090"; None for a name that is not known. A target stands for itself."""
+    """Returns "sm89" for "RTX 4090", "rtx-4090" or "rtx4090"; None for an unknown name. A target stands for itself."""
     text = _plain(name)
     return text if re.fullmatch(r"sm\d+", text, re.ASCII) else _BY_NAME.get(text)
 
 
 def as_targets(names: Iterable[str]) -> tuple[str, ...]:
-    """The targets of GPUs, each once, in their order. What is not known stays as it is."""
+    """Returns the targets of GPUs, each once, in their order. Unknown names stay as they are."""
     return tuple(dict.fromkeys(target_of_gpu(name) or name for name in names))
 
 
 def parse_targets(text: str) -> tuple[str, ...]:
-    """ "sm86,RTX 4090" as ("sm86", "sm89"). UsageError for what is no GPU, and for those that have no TensorRT 10."""
+    """Reads "sm86,RTX 4090" as ("sm86", "sm89"). Raises UsageError for unknown GPUs and those without TensorRT 10."""
     found = as_targets(name.strip() for name in text.split(","))
     old = next((OLD_JETSONS[name] for name in found if name in OLD_JETSONS), None)
     if old is not None:
@@ -120,7 +120,7 @@ def parse_targets(text: str) -> tuple[str, ...]:
 
 
 def device_of(name: str) -> str:
-    """ "orin" for "Jetson AGX Orin", "orin" or "sm87". UsageError for what is none of DEVICES."""
+    """Returns "orin" for "Jetson AGX Orin", "orin" or "sm87". Raises UsageError for a name that is not in DEVICES."""
     found = parse_targets(name)
     known = {target: device for device, target in DEVICES.items()}
     if len(found) == 1 and found[0] in known:
@@ -132,7 +132,7 @@ def device_of(name: str) -> str:
 
 
 def nearest_gpus(name: str, count: int = 3) -> list[str]:
-    """Names that are like it: of more than one GPU, if it is short for several."""
+    """Returns GPU names that resemble the given one: several, if it abbreviates several."""
     text = _plain(name)
     shown = {_plain(known): known for names in GPUS.values() for known in names}
     inside = [known for plain, known in shown.items() if len(text) >= 4 and text in plain]
@@ -145,5 +145,5 @@ def nearest_gpus(name: str, count: int = 3) -> list[str]:
 
 
 def gpus_of(target: str, count: int = 3) -> str:
-    """Names for a message: "H100, H200, GH200"; "" for a target that has none here."""
+    """Lists names for a message: "H100, H200, GH200"; "" for a target that has none here."""
     return ", ".join(GPUS.get(target, ())[:count])

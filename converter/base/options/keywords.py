@@ -1,1 +1,1 @@
-"""Empty when it runs: type checkers read keywords.pyi, which scripts/generate_docs.py makes of the declared options."""
+"""Holds nothing at run time: type checkers read keywords.pyi, which scripts/generate_docs.py makes of declared options."""

@@ -1,4 +1,4 @@
-"""Kinds of options: how the command line, Python and a zoo give a value, and the words for what was expected.
+"""Defines kinds of options: how the command line, Python and a zoo give a value, and the words for expected values.
 
 A Kind says all of this in one place. An option's kind follows from its annotation (KINDS), or its Flag names one.
 Imports neither numpy nor onnx at once: `trtsmith --help` and `doctor` need flags, and work where they are missing.
@@ -82,7 +82,7 @@ class OptionKind:
 
 
 class Flag:
-    """The command-line form of an option, as far as it does not follow from its kind.
+    """The command-line form of an option, where it does not follow from its kind.
 
     help:    {} in it is what the command says of the option.
     common:  whether the short help of a command with many flags shows it; --help-all shows all.
@@ -161,17 +161,17 @@ def paths_of(given: Paths) -> tuple[Path, ...]:
 
 
 def texts_of(given: Texts) -> tuple[str, ...]:
-    """A single text stands for itself, not for its letters."""
+    """Returns several texts; a single text stands for itself, not for its letters."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
 def targets_of(given: Texts) -> tuple[str, ...]:
-    """GPUs by their compute capability, sm89, however they were called: "RTX 4090", or "sm86,sm89"."""
+    """Returns GPUs by their compute capability, sm89, however they were named: "RTX 4090", or "sm86,sm89"."""
     return tuple(dict.fromkeys(target for text in texts_of(given) for target in parse_targets(text)))
 
 
 def arrays_of(given: Arrays | None, name: str) -> ArraySource | None:
-    """An .npz file's path, or arrays of numpy. name: of the argument, for messages."""
+    """Returns an .npz file's path, or arrays of numpy. name: of the argument, for messages."""
     if given is None or isinstance(given, (str, os.PathLike)):
         return path_of(given)
     return {str(key): _array(value, f"{name}[{key!r}]") for key, value in given.items()}
@@ -197,7 +197,7 @@ def samples_of(given: Samples, name: str = "calibration") -> tuple[ArraySource, 
 
 
 def ranges_of(given: Any, between: str, form: str) -> list[str]:
-    """NAME=MIN:OPT:MAX, or one part for all three. between: what stands between the numbers of a part. form: of a part."""
+    """Reads NAME=MIN:OPT:MAX, or one part for all three. between: separates the numbers of a part. form: of a part."""
     if not isinstance(given, Mapping):
         return [*texts_of(given or ())]
     texts = []
@@ -212,7 +212,7 @@ def ranges_of(given: Any, between: str, form: str) -> list[str]:
 
 
 def profiles_of(given: Any) -> list[dict[str, ShapeRange]]:
-    """The shapes of each optimization profile, one at least.
+    """Returns the shapes of each optimization profile, at least one.
 
     given: all options: in Python `shapes` may be a list of dicts; the command line has --profile and trtexec's flags, too.
     """
@@ -231,7 +231,7 @@ def profiles_of(given: Any) -> list[dict[str, ShapeRange]]:
 
 
 def shapes_of(given: Any) -> dict[str, ShapeRange]:
-    """The shapes that are asked for, by input, where there is one optimization profile."""
+    """Returns the requested shapes by input, where there is one optimization profile."""
     first, *others = profiles_of(given)
     if others:
         what = "several optimization profiles are given"

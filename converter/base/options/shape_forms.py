@@ -21,12 +21,12 @@ _RANGE_AFTER_COLON = re.compile(
 
 
 def is_trtexec_form(text: str) -> bool:
-    """Whether it is written as trtexec takes it."""
+    """Tells whether the text has trtexec's form."""
     return "=" not in text and ":" in text
 
 
 def check_form(text: str) -> None:
-    """UsageError for a mix of the two ways, with what it was meant to be."""
+    """Raises UsageError for a mix of the two forms, with the text that was probably meant."""
     meant = _unmixed(text)
     if meant:
         what = f"{text!r} mixes two notations for shapes"

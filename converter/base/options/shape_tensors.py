@@ -17,7 +17,7 @@ _FORM = "NAME=[1,1]:[2,3]:[8,8] (min:opt:max), or one value for all three"
 
 
 def parse_values(texts: Sequence[str]) -> dict[str, ShapeRange]:
-    """Values by input name from --values flags. UsageError for anything else, and for min > opt or opt > max."""
+    """Parses values by input name from --values flags. Raises UsageError for anything else, and unless min <= opt <= max."""
     ranges: dict[str, ShapeRange] = {}
     for text in texts:
         where = f"--values {text}"
@@ -61,7 +61,7 @@ def value_profile(
     given: Mapping[str, ShapeRange],
     examples: Mapping[str, np.ndarray],
 ) -> dict[str, ShapeRange]:
-    """Values for every shape tensor: those given, else an example's, which then are the only ones that the engine takes.
+    """Returns values for every shape tensor: those given, else an example's, which the engine then takes alone.
 
     UsageError lists every shape tensor that lacks values, with a flag to paste, and values that fit no input.
     """
@@ -109,7 +109,7 @@ def value_profile(
 
 
 def suggest_values(spec: InputSpec) -> str:
-    """A flag value to paste: 1 to 8, quoted for a shell."""
+    """Suggests a flag value to paste: 1 to 8, quoted for a shell."""
     count = _count(spec)
     low, high = (
         json.dumps([value] * count if spec.shape else value, separators=(",", ":")) for value in (1, 8)
@@ -118,7 +118,7 @@ def suggest_values(spec: InputSpec) -> str:
 
 
 def values_as_input(spec: InputSpec, values: ShapeRange) -> np.ndarray:
-    """The usual values as the input's array."""
+    """Returns the usual values as the input's array."""
     shape = tuple(size or 0 for size in spec.shape)
     return np.array(values.opt, np.dtype(spec.dtype)).reshape(shape)
 

@@ -24,7 +24,7 @@ _TRTEXEC_FORM = "NAME:1x3x640x640[,NAME:...]"
 
 @dataclass(frozen=True)
 class ShapeRange:
-    """Smallest, most usual and largest shape of one input."""
+    """The smallest, usual and largest shape of one input."""
 
     min: Sizes
     opt: Sizes
@@ -46,7 +46,7 @@ class InputSpec:
 
 
 def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
-    """The model's inputs that TensorRT cannot have, whatever their shapes."""
+    """Lists the model's inputs that TensorRT cannot have, whatever their shapes."""
     for value in _real_inputs(proto):
         where = f"input {value.name!r}"
         tensor = value.type.tensor_type
@@ -65,7 +65,7 @@ def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
 
 
 def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
-    """The model's inputs, initializers that old models list among them left out. ConversionError: input_problems."""
+    """Returns the model's inputs, without initializers that old models list among them. ConversionError: input_problems."""
     problems = tuple(input_problems(proto))
     if problems:
         raise ConversionError(problems)
@@ -94,7 +94,7 @@ def _real_inputs(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
 def parse_shapes(
     shapes: Sequence[str] = (), minimum: str = "", optimum: str = "", maximum: str = ""
 ) -> dict[str, ShapeRange]:
-    """Shape ranges by input name from --shapes flags and from --minShapes, --optShapes, --maxShapes.
+    """Parses shape ranges by input name from --shapes flags and from --minShapes, --optShapes, --maxShapes.
 
     A --shapes flag is of either form of `trtsmith.converter.base.options.shape_forms`.
     UsageError for anything that is not of the form, for min > opt or opt > max, and for ranks that differ.
@@ -124,7 +124,7 @@ def parse_shapes(
 
 
 def check_ranges(proto: onnx.ModelProto, ranges: Mapping[str, ShapeRange]) -> None:
-    """UsageError for ranges of inputs that the model does not have, or that contradict it; inputs may lack one.
+    """Raises UsageError for ranges of unknown inputs, or that contradict the model; inputs may lack one.
 
     A model with inputs that TensorRT cannot have is not held to any: there is more to say of it.
     """
@@ -136,7 +136,7 @@ def check_ranges(proto: onnx.ModelProto, ranges: Mapping[str, ShapeRange]) -> No
 def profile_for(
     inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange], *, optional: Collection[str] = ()
 ) -> dict[str, ShapeRange]:
-    """The profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one.
+    """Makes the profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one.
 
     optional: names of dynamic inputs that need none.
     """
@@ -197,7 +197,8 @@ def profile_for(
 def suggest(
     spec: InputSpec, inputs: Sequence[InputSpec] = (), ranges: Mapping[str, ShapeRange] | None = None
 ) -> str:
-    """A flag value for a shell: 1 to 8 for the batch, 320 to 1280 for the last two dimensions of four, else 1 to 512.
+    """Suggests a flag value for a shell: 1 to 8 for the batch, 320 to 1280 for the last two dimensions of four, else 1 to
+    512.
 
     A dimension whose name another of the inputs has gets that one's sizes: those in `ranges`, else those suggested for the
     first input that has it.

@@ -14,7 +14,7 @@ _MISSPELT_SHARE = 0.2
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The word of `known` that is most like it; case, hyphens and underscores do not count. None: nothing is."""
+    """Returns the most similar of the known words, ignoring case, hyphens and underscores; None if none is similar."""
     plain: dict[str, str] = {}
     for one in known:
         plain.setdefault(_plain(one), one)
@@ -26,8 +26,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def misspelt(word: str, known: Iterable[str]) -> list[str]:
-    """The words of `known` of which it can be a misspelling, the nearest first: a letter is another, or one or two are
-    missing or too many. A word of its own in it ("BatchedBEVNMS") makes it another name."""
+    """Returns the known words of which the word can be a misspelling, the nearest first: one letter differs, or one or two
+    are missing or too many. A further word inside it ("BatchedBEVNMS") makes it another name.
+    """
     found = []
     plain = _plain(word)
     for one in known:

@@ -19,7 +19,7 @@ _STEP_S = 0.02
 
 @contextmanager
 def folder_lock(folder: Path, warn: Callable[[str], None], wait_s: float = WAIT_S) -> Iterator[None]:
-    """Hold the lock on the folder itself, for which no file is made.
+    """Holds the lock on the folder itself, without a lock file.
 
     A lock that cannot be had is a warning, and the block runs without it: a result that is there must not be lost. A scratch
     folder has one owner, who holds its lock already.

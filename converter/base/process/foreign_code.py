@@ -15,7 +15,7 @@ _handlers: dict[int, Handler] = {}
 
 @contextmanager
 def handlers_in_force(handlers: Mapping[int, Handler]) -> Iterator[None]:
-    """In the block, these are the handlers that `foreign_code` may take away for a while. They are set by the caller."""
+    """Declares, for the block, the caller's handlers, which `foreign_code` may suspend for a while."""
     before = dict(_handlers)
     _handlers.update(handlers)
     try:
@@ -27,7 +27,7 @@ def handlers_in_force(handlers: Mapping[int, Handler]) -> Iterator[None]:
 
 @contextmanager
 def foreign_code() -> Iterator[None]:
-    """In the block, signals whose handlers are in force end the process at once.
+    """Lets signals whose handlers are in force end the process at once inside the block.
 
     What is left then are scratch folders, which the next command removes (converter/base/process/scratch_folder.py).
     Only the main thread may set handlers; in a program that has its own, nothing changes.

@@ -25,7 +25,7 @@ class PlainData:
 
     @classmethod
     def from_json(cls, data: str | Mapping[str, Any]) -> Self:
-        """Read the value from JSON that `to_json` wrote, as text or as parsed."""
+        """Reads the value from JSON that `to_json` wrote, as text or as parsed."""
         import msgspec
 
         plain = json.loads(data) if isinstance(data, str) else data

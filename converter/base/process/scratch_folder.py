@@ -44,17 +44,17 @@ class ScratchFolder:
         self.cleanup()
 
     def cleanup(self) -> None:
-        """Remove the folder and all in it; once is enough."""
+        """Removes the folder with its content; later calls do nothing."""
         self._finalizer()
 
 
 def is_scratch_folder(folder: Path) -> bool:
-    """Whether the folder is one of these: private, and locked for as long as it exists."""
+    """Tells whether the folder is a scratch folder: private, and locked for as long as it exists."""
     return _NAME.fullmatch(folder.resolve().name) is not None
 
 
 def remove_left_folders() -> None:
-    """Remove scratch folders whose process is gone, of this user, from where temporary files are."""
+    """Removes this user's scratch folders whose process is gone from the folder for temporary files."""
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if _NAME.fullmatch(entry.name):

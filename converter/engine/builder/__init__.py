@@ -1,1 +1,1 @@
-"""Builds engines: the flavours of TensorRT, the build in a child process, and what its messages mean."""
+"""Builds engines: the flavours of TensorRT, the build in a child process, and the meaning of its messages."""

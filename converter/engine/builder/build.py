@@ -38,7 +38,7 @@ _TARGETS_S = 60.0
 def build(
     request: BuildRequest, on_progress: Progress | None = None, pool: Pool | None = None
 ) -> BuildResult:
-    """Build the engine and put it at request.engine_path.
+    """Builds the engine and puts it at request.engine_path.
 
     on_progress gets one short line for each step. pool: of WORKER and the request's flavour, which saves many builds the
     import of TensorRT each; None: a child of its own.
@@ -75,9 +75,7 @@ def build(
 
 
 def check_targets(flavour: str, targets: Sequence[str]) -> None:
-    """Checks early what `build` would find: raises UsageError if this TensorRT is missing or cannot build for the
-    targets.
-    """
+    """Checks before `build`: raises UsageError if this TensorRT is missing or cannot build for the targets."""
     name = choose_flavour(flavour, find_gpu())
     with contextlib.suppress(ChildDied):  # the build will say how
         run_child(_TARGET_WORKER, json.dumps([name, list(targets)]), name, timeout_s=_TARGETS_S)
@@ -85,7 +83,7 @@ def check_targets(flavour: str, targets: Sequence[str]) -> None:
 
 @cache
 def parser_imports(flavour: str, op_type: str) -> bool:
-    """Whether the installed TensorRT's ONNX parser imports the operator; asked if its version is not in the table.
+    """Tells whether the installed TensorRT's ONNX parser imports the operator; asks it if the table lacks its version.
 
     False where that TensorRT is not installed, or dies.
     """
@@ -99,7 +97,7 @@ def parser_imports(flavour: str, op_type: str) -> bool:
 
 
 def is_of_the_model(death: ChildDied) -> bool:
-    """Whether the graph may have ended the process: not while libraries load, and not for lack of memory."""
+    """Tells whether the graph may have ended the process: not while libraries load, and not for lack of memory."""
     return death.phase in GRAPH_PHASES and (death.timed_out or death.code != -signal.SIGKILL)
 
 

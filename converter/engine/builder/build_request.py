@@ -129,7 +129,7 @@ class EngineTensor:
 
 @dataclass(frozen=True)
 class BuildResult(PlainData):
-    """An engine that was built. size in bytes, seconds of the whole build, layers of the parsed network."""
+    """A built engine. size in bytes, seconds of the whole build, layers of the parsed network."""
 
     engine_path: Path
     size: int

@@ -1,4 +1,4 @@
-"""Says TensorRT's warnings in our words, each once: what it means, for which node, and what to do."""
+"""Rewords TensorRT's warnings, each once: its meaning, its node, and the remedy."""
 
 from __future__ import annotations
 

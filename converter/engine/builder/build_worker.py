@@ -1,4 +1,4 @@
-"""Child side of a build: imports TensorRT and builds; converter/engine/child says how it talks to its parent.
+"""Child side of a build: imports TensorRT and builds. converter/engine/child defines how it talks to its parent.
 
 TensorRT's log goes to a file, unbuffered, so that it is complete up to the moment in which the process dies.
 """
@@ -55,12 +55,12 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def has_plugins() -> bool:
-    """Whether a plugin library was loaded into this process: TensorRT's registry keeps it for later requests."""
+    """Tells whether a plugin library was loaded into this process: TensorRT's registry keeps it for later requests."""
     return bool(_LOADED)
 
 
 def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResult:
-    """load -> plugins -> parse -> configure -> build -> write. Raises ConversionError or UsageError."""
+    """Loads, adds plugins, parses, configures, builds and writes, in this order. Raises ConversionError or UsageError."""
     started = time.monotonic()
     events.phase("loading TensorRT")
     flavour = load_flavour(request.flavour)

@@ -63,7 +63,7 @@ def _pools(given: object) -> dict[str, int]:
 
 
 def in_mebibytes(text: str) -> str:
-    """Memory pools as trtexec's flag gives them: a number without a unit is in MiB."""
+    """Converts memory pools as trtexec's flag gives them: a number without a unit is in MiB."""
     return re.sub(r"(:[\d.]+)(?=,|$)", r"\1M", text)
 
 
@@ -149,7 +149,7 @@ class DeploymentOption:
     more: tuple[Flag, ...] = ()
 
     def declared(self) -> Option:
-        """The option of `convert`."""
+        """Returns the option of `convert`."""
         others = {flag for one in self.more for flag in one.names}
         names = (flag for flag in self.flags if flag not in others)
         kind, flag = self.kind, Flag(self.help, self.metavar, *names)
@@ -299,7 +299,7 @@ DEPLOYED = Group("deployment", tuple(option.declared() for option in SETTABLE.va
 
 
 def settings_of(given: object) -> dict[str, Any]:
-    """The checked settings. given: has an attribute for each. Raises UsageError with all wrong ones."""
+    """Returns the checked settings. given: has an attribute for each. Raises UsageError with all wrong ones."""
     settings: dict[str, Any] = {}
     problems: list[Problem] = []
     for name, option in SETTABLE.items():

@@ -11,7 +11,7 @@ from trtsmith.importers.problem import Problem
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a message of TensorRT means.
+    """The meaning of a message of TensorRT.
 
     fragments: all of them occur in the message (lower case is compared with lower case).
     cause:     what went wrong. expected and fix: as in Problem.
@@ -295,7 +295,7 @@ _LONGEST = 6000
 
 
 def find_explanation(message: str, code: str = "", *, rtx: bool = False) -> Explanation | None:
-    """The first row whose fragments all occur in the message; else the row of the parser's error code.
+    """Returns the first row whose fragments all occur in the message; else the row of the parser's error code.
 
     rtx: whether TensorRT-RTX said it, which builds without a GPU.
     """
@@ -307,7 +307,7 @@ def find_explanation(message: str, code: str = "", *, rtx: bool = False) -> Expl
 
 
 def reasons(messages: Sequence[str]) -> list[str]:
-    """The messages that say why something failed.
+    """Picks the messages that say why something failed.
 
     On a machine without a GPU every error comes with one about the missing driver, as a message or a line of one: noise,
     unless there is nothing else.
@@ -321,7 +321,7 @@ def reasons(messages: Sequence[str]) -> list[str]:
 
 
 def explain(message: str, where: str, code: str = "", *, rtx: bool = False) -> Problem:
-    """A four-part problem for a message of TensorRT's; the message itself is kept in its first part."""
+    """Makes a four-part problem of a message of TensorRT's, which stays in its first part."""
     (message,) = reasons([message])
     explanation = find_explanation(message, code, rtx=rtx) or _UNKNOWN
     return Problem(
@@ -337,7 +337,7 @@ SAYS = "TensorRT says: "
 
 
 def one_line(message: str, longest: int = _LONGEST) -> str:
-    """The message on one line; a very long one keeps its start and its end, where the reason is."""
+    """Puts the message on one line; a very long one keeps its start and its end, where the reason is."""
     text = " ".join(message.split())
     if len(text) <= longest:
         return text

@@ -98,7 +98,7 @@ class Flavour:
 
 
 def parser_library(maps: Path = Path("/proc/self/maps")) -> Path | None:
-    """The loaded ONNX parser library of TensorRT-RTX, on systems that list it, such as Linux."""
+    """Finds the loaded ONNX parser library of TensorRT-RTX, on systems that list it, such as Linux."""
     try:
         files = {
             line.split(maxsplit=5)[-1] for line in maps.read_text().splitlines() if "onnxparser_rtx" in line
@@ -109,14 +109,14 @@ def parser_library(maps: Path = Path("/proc/self/maps")) -> Path | None:
 
 
 def any_tensorrt() -> str:
-    """The advice without any TensorRT. TensorRT-RTX has no wheels for aarch64."""
+    """Advises how to install any TensorRT. TensorRT-RTX has no wheels for aarch64."""
     if platform.machine() == "aarch64":
         return f"JetPack brings it on a Jetson; elsewhere: {PIP['tensorrt']}"
     return f"{PIP['tensorrt_rtx']}; it needs no GPU to build"
 
 
 def installed_flavours() -> tuple[InstalledFlavour, ...]:
-    """The TensorRTs that are installed, without importing any: an import maps hundreds of megabytes."""
+    """Lists the installed TensorRTs without importing any: an import maps hundreds of megabytes."""
     found = []
     for name in FLAVOURS:
         spec = _find_spec(name)
@@ -128,7 +128,7 @@ def installed_flavours() -> tuple[InstalledFlavour, ...]:
 
 
 def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
-    """The name of the flavour to load: an explicit choice is honoured or refused, never replaced.
+    """Names the flavour to load: an explicit choice is honoured or refused, never replaced.
 
     auto: with a GPU, tensorrt if it is installed, else tensorrt_rtx; without one the other way round, since
     TensorRT-RTX builds engines without a GPU and TensorRT does not.
@@ -156,7 +156,7 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
 
 
 def preferred(installed: Collection[str], prefer: str, has_gpu: bool) -> str | None:
-    """The flavour that `choose_flavour` picks from those of another machine; None if the requested one is missing."""
+    """Returns the flavour that `choose_flavour` picks on another machine; None if the requested one is missing there."""
     wanted = (prefer,) if prefer != "auto" else FLAVOURS if has_gpu else FLAVOURS[::-1]
     return next((name for name in wanted if name in installed), None)
 
@@ -172,7 +172,7 @@ def _check_name(prefer: str) -> None:
 
 
 def expected_target(prefer: str = "auto") -> Target:
-    """The TensorRT to write a graph for: the named one, or the one that `choose_flavour` would load.
+    """Returns the TensorRT to write a graph for: the named one, or the one that `choose_flavour` would load.
 
     Where none is installed it is "tensorrt": its graph has fewer plugins. Its version is that of what is installed, and
     unknown where that is another one. UsageError for a name that is none.
@@ -191,7 +191,7 @@ def expected_target(prefer: str = "auto") -> Target:
 
 
 def load_flavour(prefer: str = "auto") -> Flavour:
-    """Import the flavour that `choose_flavour` picks. Raises UsageError if it does not load or is too old."""
+    """Imports the flavour that `choose_flavour` picks. Raises UsageError if it does not load or is too old."""
     name = choose_flavour(prefer, find_gpu() if prefer == "auto" else None)
     try:
         module = importlib.import_module(name)
@@ -206,7 +206,7 @@ def load_flavour(prefer: str = "auto") -> Flavour:
 
 
 def wrap_module(module: ModuleType, name: str) -> Flavour:
-    """The Flavour of an imported module. Raises UsageError for a TensorRT older than 10."""
+    """Makes the Flavour of an imported module. Raises UsageError for a TensorRT older than 10."""
     flavour = Flavour(module, name, version_of(module.__version__))
     if not flavour.is_rtx and flavour.version < OLDEST_TENSORRT:
         raise UsageError(
@@ -220,13 +220,13 @@ def wrap_module(module: ModuleType, name: str) -> Flavour:
 
 
 def network_flags(flavour: Flavour) -> int:
-    """The flags of Builder.create_network. EXPLICIT_BATCH is left out: 10 ignores it, 11 lacks it."""
+    """Returns the flags of Builder.create_network. EXPLICIT_BATCH is left out: 10 ignores it, 11 lacks it."""
     trt: Any = flavour.module
     return 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
 
 
 def field_type(flavour: Flavour, kind: str) -> Any:
-    """The PluginFieldType of a field's kind: int32, float32 or string (characters with a NUL)."""
+    """Returns the PluginFieldType of a field's kind: int32, float32 or string (characters with a NUL)."""
     trt: Any = flavour.module
     types = {
         "int32": trt.PluginFieldType.INT32,
@@ -237,7 +237,7 @@ def field_type(flavour: Flavour, kind: str) -> Any:
 
 
 def trt_dtype_name(name: str) -> str:
-    """The name of a trt.DataType ("BF16") as numpy and ml_dtypes have it ("bfloat16")."""
+    """Converts the name of a trt.DataType ("BF16") to that of numpy and ml_dtypes ("bfloat16")."""
     return _DTYPE_NAMES.get(name, name.lower())
 
 

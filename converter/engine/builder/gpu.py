@@ -25,7 +25,7 @@ class Gpu:
 
 
 def driver_cuda() -> int:
-    """The newest CUDA that the driver runs, as 13000; 0 without a driver. Starts nothing in the driver."""
+    """Returns the newest CUDA that the driver runs, as 13000; 0 without a driver. Starts nothing in the driver."""
     version = ctypes.c_int()
     try:
         failed = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -35,12 +35,12 @@ def driver_cuda() -> int:
 
 
 def find_gpu() -> Gpu | None:
-    """The first GPU that the driver shows, or None without a driver or a device. Raises nothing."""
+    """Returns the first GPU that the driver shows, or None without a driver or a device. Raises nothing."""
     return next(_gpus(), None)
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """All GPUs that the driver shows, in its order: that of CUDA_VISIBLE_DEVICES, where it is set. Raises nothing."""
+    """Returns all GPUs that the driver shows, in its order: that of CUDA_VISIBLE_DEVICES, if set. Raises nothing."""
     return tuple(_gpus())
 
 

@@ -27,12 +27,12 @@ def names_node(line: str) -> bool:
 
 
 def says_nothing(line: str) -> bool:
-    """Whether a log line is part of the banner that the parser prints for every model."""
+    """Tells whether a log line is part of the banner that the parser prints for every model."""
     return bool(_BANNER.match(line)) or not line.partition(":")[2].strip()
 
 
 def last_node(log: str, *, parsing: bool = True) -> str | None:
-    """The last node that the log names, as "node 'NAME' (OP)"; None if it names none.
+    """Returns the last node that the log names, as "node 'NAME' (OP)"; None if it names none.
 
     parsing: whether the process died while it read the model. Of one that died later the last node of the model is the
     last that was read, and says nothing.
@@ -46,13 +46,13 @@ def last_node(log: str, *, parsing: bool = True) -> str | None:
 
 
 def describe_node(text: str) -> str:
-    """ "conv1 [Conv]" becomes "node 'conv1' (Conv)"; a fused group stays as TensorRT writes it."""
+    """Turns "conv1 [Conv]" into "node 'conv1' (Conv)"; a fused group stays as TensorRT writes it."""
     parsed = _PARSED.match(text.strip())
     return f"node {parsed['name']!r} ({parsed['op']})" if parsed else text.strip()
 
 
 def tail(log: str, lines: int = 12) -> str:
-    """The last informative lines of a log, indented for a message."""
+    """Returns the last informative lines of a log, indented for a message."""
     hidden = (_BANNER, *NODE_LINES)
     kept = [line for line in log.splitlines() if line.strip() and not any(p.search(line) for p in hidden)]
     return "\n".join(f"    {line[:300]}" for line in kept[-lines:])

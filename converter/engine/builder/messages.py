@@ -51,7 +51,7 @@ class Messages:
         self._shown.flush()
 
     def warnings(self) -> tuple[str, ...]:
-        """The warnings so far, in trtsmith's words."""
+        """Returns the warnings so far, in trtsmith's words."""
         return self._warnings.sentences()
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class Messages:
         os.close(self._descriptor)
 
     def take_errors(self) -> list[str]:
-        """The errors since the last call, without what a machine without a GPU adds to each."""
+        """Returns the errors since the last call, without the notes that a missing GPU adds to each."""
         errors, self._errors = self._errors, []
         return reasons(errors)
 
@@ -71,7 +71,7 @@ class Listener(Protocol):
 
 
 def make_logger(flavour: Flavour, messages: Listener) -> Any:
-    """An ILogger that hands everything to `messages`."""
+    """Makes an ILogger that hands everything to `messages`."""
     trt: Any = flavour.module
 
     class Log(trt.ILogger):  # type: ignore[misc]
@@ -102,7 +102,7 @@ def _process_logger(flavour: Flavour) -> tuple[Any, _Relay]:
 
 
 def request_logger(flavour: Flavour, messages: Listener) -> Any:
-    """The process's only ILogger, which from now on passes everything to `messages`.
+    """Returns the process's only ILogger, which from now on passes everything to `messages`.
 
     TensorRT keeps the first logger that it is given, whatever builder comes with another one later.
     """
@@ -112,7 +112,7 @@ def request_logger(flavour: Flavour, messages: Listener) -> Any:
 
 
 def make_monitor(flavour: Flavour, events: Events) -> Any:
-    """An IProgressMonitor that sends how far the build is, and stops it for a dead parent."""
+    """Makes an IProgressMonitor that reports the progress of the build, and stops it for a dead parent."""
     trt: Any = flavour.module
     inner = BuildMonitor(events)
 

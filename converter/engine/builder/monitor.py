@@ -46,7 +46,7 @@ class BuildShare:
         self._phases.append(_BuildPhase(name, around, max(count, 1)))
 
     def step(self, name: str, number: int) -> None:
-        """number: of the step that is complete, from 0."""
+        """Counts a complete step. number: of the step, from 0."""
         for phase in reversed(self._phases):
             if phase.name == name:
                 phase.done = min(number + 1, phase.count)
@@ -60,7 +60,7 @@ class BuildShare:
                 return
 
     def share(self) -> float:
-        """From 0 to 1."""
+        """The done share, from 0 to 1."""
         return self._share
 
     def part(self) -> str:
@@ -88,7 +88,7 @@ class PhaseLines:
         self._last = clock()
 
     def start(self, name: str, parent: str | None, count: int) -> str:
-        """The line to print; "" for none. The same of `step`."""
+        """Returns the line to print; "" for none. So does `step`."""
         if parent is not None and len(self._steps) >= 2:
             return ""
         self._steps[name] = count
@@ -127,7 +127,7 @@ class BuildMonitor:
             self._tell(self._lines.start(name, parent, count))
 
     def step_complete(self, name: str, number: int) -> bool:
-        """Whether to go on: not for a parent that is gone."""
+        """Tells whether to go on: not for a parent that is gone."""
         with self._lock:
             self._share.step(name, number)
             self._tell(self._lines.step(name, number))

@@ -40,7 +40,7 @@ def check_network(network: Any, onnx_path: Path) -> list[Problem]:
 
 
 def profile_problems(network: Any, sizes: Mapping[str, Profile]) -> list[Problem]:
-    """All problems of one optimization profile's sizes, for all inputs at once."""
+    """Finds all problems of one optimization profile's sizes, for all inputs at once."""
     inputs = {tensor.name: tensor for tensor in _inputs(network)}
     problems = [
         Problem(
@@ -74,7 +74,7 @@ def set_profile(profile: Any, network: Any, sizes: Mapping[str, Profile]) -> Non
 
 
 def describe_tensors(network: Any) -> tuple[tuple[EngineTensor, ...], tuple[EngineTensor, ...]]:
-    """(inputs, outputs) of the network."""
+    """Describes (inputs, outputs) of the network."""
     outputs = [network.get_output(index) for index in range(network.num_outputs)]
     return (
         tuple(_describe(tensor, "input") for tensor in _inputs(network)),
@@ -83,7 +83,7 @@ def describe_tensors(network: Any) -> tuple[tuple[EngineTensor, ...], tuple[Engi
 
 
 def plugin_layers(flavour: Flavour, network: Any) -> tuple[str, ...]:
-    """The names of the layers that are plugins, in the network's order."""
+    """Names the layers that are plugins, in the network's order."""
     trt: Any = flavour.module
     plugin_types = (trt.LayerType.PLUGIN_V3, trt.LayerType.PLUGIN_V2)
     names = []
@@ -170,7 +170,7 @@ def _fix(tensor: Any) -> str:
 def suggest(
     shape: tuple[int, ...], is_values: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """(min, opt, max) to start from: a batch first, image sides last, or the values of a shape tensor."""
+    """Suggests (min, opt, max) to start from: a batch first, image sides last, or the values of a shape tensor."""
     if is_values:
         count = shape[0] if shape else 1
         return (1,) * count, (1,) * count, (8,) * count

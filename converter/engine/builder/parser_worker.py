@@ -14,7 +14,7 @@ from trtsmith.converter.engine.child.serve import serve
 
 
 def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """text: a flavour and an op_type, as JSON. The parser looks at no domain."""
+    """Answers the question. text: a flavour and an op_type, as JSON. The parser looks at no domain."""
     name, op_type = json.loads(text)
     trt = load_flavour(name).module
     logger = trt.Logger(trt.Logger.ERROR)

@@ -37,7 +37,7 @@ class CreatorId:
 
 
 def registered(registry: Any) -> tuple[CreatorId, ...]:
-    """The creators that a registry has, V2 and V3 alike (all_creators, since TensorRT 10.0)."""
+    """Lists the creators that a registry has, V2 and V3 alike (all_creators, since TensorRT 10.0)."""
     return tuple(
         sorted(
             (
@@ -50,7 +50,7 @@ def registered(registry: Any) -> tuple[CreatorId, ...]:
 
 
 def load_library(registry: Any, path: Path, errors: Callable[[], Sequence[str]]) -> tuple[Problem, ...]:
-    """Load one plugin library; () if it gave at least one creator.
+    """Loads one plugin library, and returns its problems: () if it gave at least one creator.
 
     errors: gives TensorRT's error messages since it was last called.
     TensorRT's load_library ends the process if a symbol is missing, so the dynamic loader is asked first.
@@ -126,7 +126,7 @@ def create_all(
 
 
 def make_fields(flavour: Flavour, fields: Sequence[FieldValue]) -> tuple[list[Any], list[Any]]:
-    """(plugin fields, the arrays that they point into): the second must outlive the first.
+    """Makes (plugin fields, the arrays that they point into): the second must outlive the first.
 
     A string becomes CHAR with its NUL, as the parser makes it of an attribute.
     """

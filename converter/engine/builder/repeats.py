@@ -1,4 +1,4 @@
-"""Shows of many messages that differ only in names and numbers the first few, and how many more there were."""
+"""Shows the first few of many messages that differ only in names and numbers, and counts the others."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ class Repeats:
 
 
 def kind_of_message(message: str) -> str:
-    """The message without parts that differ by node: quoted names, names with a slash or digit, and lists."""
+    """Returns the message without parts that differ by node: quoted names, names with a slash or digit, and lists."""
     without = _NAME.sub("§", _QUOTED.sub("§", message))
     return _LISTED.sub("§", without)

@@ -16,7 +16,7 @@ from trtsmith.converter.engine.child.serve import serve
 
 
 def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """UsageError as plan_targets raises it. text: a flavour and targets, as JSON."""
+    """Answers the check, or raises UsageError as plan_targets does. text: a flavour and targets, as JSON."""
     name, asked = json.loads(text)
     plan_targets(load_flavour(name), asked, find_gpu())
     return {}

@@ -32,7 +32,7 @@ DATA_CENTRE_AND_JETSON = frozenset({"sm70", "sm72", "sm87", "sm90", "sm100", "sm
 
 
 def supported_targets(flavour: Flavour) -> tuple[str, ...]:
-    """What `--target` can be for TensorRT-RTX: ("sm75", "sm80", ...); () for TensorRT, which asks the GPU."""
+    """Lists the values of `--target` for TensorRT-RTX: ("sm75", "sm80", ...); () for TensorRT, which asks the GPU."""
     if not flavour.is_rtx:
         return ()
     trt: Any = flavour.module
@@ -43,7 +43,7 @@ def supported_targets(flavour: Flavour) -> tuple[str, ...]:
 def plan_targets(
     flavour: Flavour, asked: Sequence[str], gpu: Gpu | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(targets, warnings) for what the user asked and the GPU that is there.
+    """Decides (targets, warnings) from the user's request and the machine's GPU.
 
     Raises UsageError for a target that this flavour cannot build for.
     """
@@ -68,7 +68,7 @@ def plan_targets(
 
 
 def set_targets(flavour: Flavour, config: Any, targets: Sequence[str], gpu: Gpu | None) -> None:
-    """Tell the builder's configuration what to build for. Raises ValueError if TensorRT refuses a target."""
+    """Sets the targets in the builder's configuration. Raises ValueError if TensorRT refuses one."""
     trt: Any = flavour.module
     if flavour.is_rtx:
         config.num_compute_capabilities = len(targets)

@@ -120,7 +120,7 @@ def compare(folder: Path, entries: list[dict[str, Any]]) -> int:
 def difference(
     entry: dict[str, Any], expected: np.ndarray, found: ReadOutput | None, bound: np.ndarray | None
 ) -> str:
-    """Why an output disagrees, or ""."""
+    """Says why an output disagrees, or "" if it agrees."""
     if found is None:
         return "the engine has no such output"
     shape, flat = found
@@ -167,13 +167,13 @@ def read_outputs(text: str) -> dict[str, ReadOutput]:
 
 
 def arrays_of(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file. numpy itself gives the array "x" where "x.npy" is asked for and both are there."""
+    """Returns the arrays of an .npz file. numpy itself confuses the arrays "x" and "x.npy" if a file has both."""
     with np.load(path) as archive:
         return {member.removesuffix(".npy"): archive[member] for member in archive.zip.namelist()}
 
 
 def library_for_driver(folder: Path) -> Path | None:
-    """The plugin library for the driver's CUDA version; None if the engine needs none."""
+    """Returns the plugin library for the driver's CUDA version; None if the engine needs none."""
     version = ctypes.c_int(13000)
     with contextlib.suppress(OSError):  # without a driver trtexec will say so
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -183,7 +183,7 @@ def library_for_driver(folder: Path) -> Path | None:
 
 
 def run(words: list[str], folder: str | Path) -> str | None:
-    """trtexec's output; if it failed, prints the output and returns None."""
+    """Returns trtexec's output; if it failed, prints the output and returns None."""
     done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = done.stdout.decode(errors="backslashreplace")
     if done.returncode:
@@ -198,7 +198,7 @@ def digest_of(path: Path) -> str:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Prints one line at once, on stdout or the stream, with what is not printable written out: \\x1b for an escape."""
+    """Prints one line at once, on stdout or the stream. Escapes unprintable characters, such as \x1b."""
     stream = stream or sys.stdout
     plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     encoding = stream.encoding or "utf-8"  # ASCII, where the locale is C

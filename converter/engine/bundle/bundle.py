@@ -29,7 +29,7 @@ class Bundle:
 
 
 def check_output(engine: Path, model: Path | None = None, libraries: Sequence[Path] = ()) -> None:
-    """UsageError if an engine cannot be written there, with the libraries and a manifest beside it.
+    """Raises UsageError if an engine, its libraries and its manifest cannot be written there.
 
     Found out before any work is done.
     """
@@ -83,7 +83,9 @@ def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], wh
 
 
 def manifest_path(engine: Path) -> Path:
-    """model.plan has its manifest in model.manifest.json. A path without a name, such as ".", can be no engine's."""
+    """Returns the manifest's path: model.manifest.json for model.plan. A path without a name, such as ".", is no
+    engine's.
+    """
     return engine.with_suffix(".manifest.json") if engine.name else engine / ".manifest.json"
 
 
@@ -160,7 +162,7 @@ def _keep(path: Path, name: str) -> None:
 
 
 def toolkit_version() -> str:
-    """Version of the installed trtsmith; "source" when it runs from a checkout."""
+    """Returns the version of the installed trtsmith; "source" when it runs from a checkout."""
     from importlib import metadata  # takes a tenth of the time of `trtsmith check`, which does not ask
 
     try:
@@ -183,7 +185,7 @@ def _stage(source: Path, folder: Path) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """ "sha256:..." of a file's bytes, as the manifest has it. Raises OSError."""
+    """Returns "sha256:..." of a file's bytes, as the manifest has it. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):

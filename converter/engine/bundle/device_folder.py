@@ -72,7 +72,7 @@ def check_names(graph: onnx.GraphProto) -> None:
 
 
 def device_libraries(device: str, wheel: Path | None, others: Sequence[Path] = ()) -> dict[str, bytes]:
-    """trtsmith's plugin libraries for the device, by their place in the folder.
+    """Returns trtsmith's plugin libraries for the device, by their place in the folder.
 
     wheel: of trtsmith for aarch64; None: what this installation has. others: libraries that the engine needs, too.
     UsageError where there is none of ours, and for others, which are of this machine.
@@ -150,7 +150,7 @@ def write_folder(
     outputs: Sequence[Mapping[str, Any]],
     facts: Mapping[str, Any],
 ) -> Bundle:
-    """Writes everything under a temporary name, and gives the folder its own at the end. UsageError when the disk refuses.
+    """Writes everything under a temporary name, then renames the folder. Raises UsageError if the disk refuses.
 
     held: of `device_libraries`. arrays: of inputs, expected and bounds. outputs: how each is compared, for the manifest.
     """

@@ -1,4 +1,4 @@
-"""Decides whether an engine may take the place of what is there: of an engine of the same model, with its manifest."""
+"""Decides whether an engine may replace existing files: only those of an engine of the same model, with its manifest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EarlierEngine:
 
 
 def earlier_engine(engine: Path) -> EarlierEngine | None:
-    """The existing engine, by its manifest; None without one. Raises UsageError if it is unreadable."""
+    """Describes the existing engine by its manifest; None without one. Raises UsageError if it is unreadable."""
     return read_manifest(engine, _earlier)
 
 

@@ -44,7 +44,7 @@ def read_manifest(engine: Path, parse: Callable[[Mapping[str, Any]], T]) -> T | 
 
 
 def read_document(path: Path) -> Mapping[str, Any]:
-    """The JSON object in a file. Raises OSError, ValueError or TypeError."""
+    """Reads the JSON object in a file. Raises OSError, ValueError or TypeError."""
     if path.exists() and not path.is_file():
         raise ValueError("it is no file")
     with path.open("rb") as stream:
@@ -67,7 +67,7 @@ def items(value: Any) -> tuple[Any, ...]:
 
 
 def text(value: Any) -> str:
-    """A string that can be written as UTF-8."""
+    """Checks a string that can be written as UTF-8."""
     if not isinstance(value, str):
         raise TypeError(f"{_short(value)} is not a string")
     value.encode()
@@ -81,14 +81,14 @@ def flag(value: Any) -> bool:
 
 
 def dtype(value: Any) -> str:
-    """The name of an ONNX type: numpy knows others, and gives an element of "V2000000000" that many bytes."""
+    """Checks the name of an ONNX type: numpy knows others, even "V2000000000" with as many bytes an element."""
     if text(value) not in NUMBERS:
         raise ValueError(f"{_short(value)} is not an element type")
     return str(value)
 
 
 def sizes(value: Any, smallest: int = 0) -> tuple[int, ...]:
-    """Whole numbers that fit 64 bits, none below `smallest`."""
+    """Checks whole numbers that fit 64 bits, none below `smallest`."""
     numbers = items(value)
     for number in numbers:
         if type(number) is not int or not smallest <= number < 2**63:
@@ -97,7 +97,7 @@ def sizes(value: Any, smallest: int = 0) -> tuple[int, ...]:
 
 
 def file_digests(value: Any) -> dict[str, str]:
-    """ "sha256:..." by file name. A manifest names files that lie beside it, and no others."""
+    """Checks "sha256:..." by file name. A manifest names files that lie beside it, and no others."""
     for name in mapping(value):
         if Path(name).name != name or name in ("", ".."):
             raise ValueError(f"{_short(name)} is not a file name")
@@ -109,7 +109,7 @@ def io_types(value: Any) -> tuple[IoType, ...]:
 
 
 def tensors(value: Any) -> tuple[EngineTensor, ...]:
-    """Inputs or outputs of the engine."""
+    """Reads inputs or outputs of the engine."""
     return tuple(
         EngineTensor(
             text(tensor["name"]),
@@ -123,7 +123,7 @@ def tensors(value: Any) -> tuple[EngineTensor, ...]:
 
 
 def profiles(value: Any) -> tuple[dict[str, Profile], ...]:
-    """The optimization profiles: by input, sizes from the smallest to the largest."""
+    """Reads the optimization profiles: by input, sizes from the smallest to the largest."""
     return tuple(
         {text(name): _profile(mapping(one)) for name, one in mapping(p).items()} for p in items(value)
     )

@@ -59,7 +59,7 @@ class PrecisionSummary:
 
 @dataclass(frozen=True)
 class EngineOrigin:
-    """precision: the type that the engine's arithmetic was asked for in.
+    """The model behind an engine. precision: the type that was asked for.
 
     fingerprint: of the model's files; "" if unknown. reduction: None if the precision pass did not run.
     profiles, values: the shapes of inputs, and the values of shape tensors, by which its graph was decided.
@@ -77,7 +77,9 @@ class EngineOrigin:
 
 
 def origin_facts(model: Model, frozen: Mapping[str, np.ndarray], name: str) -> dict[str, Any]:
-    """The parts of the manifest that `origin_of` reads, all but the precision. name: of the model's file, as given."""
+    """Returns the parts of the manifest that `origin_of` reads, without the precision. name: of the model's file, as
+    given.
+    """
     return {
         "model": {
             "file": name,
@@ -89,7 +91,7 @@ def origin_facts(model: Model, frozen: Mapping[str, np.ndarray], name: str) -> d
 
 
 def origin_of(engine: Path) -> EngineOrigin:
-    """The origin from the manifest beside the engine; defaults without one. Raises UsageError if it is unreadable."""
+    """Reads the origin from the manifest beside the engine; defaults without one. Raises UsageError if it is unreadable."""
     return read_manifest(engine, _origin) or EngineOrigin()
 
 

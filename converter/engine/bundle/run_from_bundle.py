@@ -1,4 +1,4 @@
-"""Reads what an engine needs and is from its manifest, and checks it against this machine, without loading the engine."""
+"""Reads an engine's description and needs from its manifest, and checks them against this machine, without loading it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def request_for(
     without_weights: bool = False,
     **settings: Any,
 ) -> RunRequest:
-    """How to run ENGINE, by the manifest beside it: which TensorRT, which plugin libraries, which casts at the edges.
+    """Makes the request to run ENGINE from the manifest beside it: its TensorRT, plugin libraries and casts.
 
     plugins: libraries of the user's, in addition. One that has the name of a library of the manifest stands for it.
     embedded_plugins: load the libraries inside the engine even if no manifest lists them. without_weights:
@@ -87,12 +87,12 @@ def request_for(
 
 
 def request_as_asked(engine: Path, asked: RunningOptions, **settings: Any) -> RunRequest:
-    """`request_for` with the user's options. settings: the other fields of RunRequest."""
+    """Makes `request_for` with the user's options. settings: the other fields of RunRequest."""
     return request_for(engine, asked.plugins, asked.flavour, timeout_s=asked.timeout_s, **settings)
 
 
 def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
-    """The manifest beside the engine, which is about this engine and fits the flavour; None where there is none.
+    """Reads the manifest beside the engine and checks that it fits both engine and flavour; None without one.
 
     Raises UsageError otherwise, and where there is no such engine.
     """
@@ -185,7 +185,7 @@ class EngineDescription:
 
 
 def describe_bundle(engine: Path, flavour: str = "auto") -> EngineDescription | None:
-    """By the manifest; None where there is none.
+    """Describes the engine by its manifest; None without one.
 
     UsageError where the engine is missing, or is not the one that the manifest is about, or that is not to be read.
     """

@@ -1,4 +1,4 @@
-"""Writes the config.pbtxt of an engine for Triton Inference Server from what its manifest says.
+"""Writes the config.pbtxt of an engine for Triton Inference Server from its manifest.
 
 Field names and values are those of model_config.proto (triton-inference-server/common), to which a test holds them.
 """
@@ -37,9 +37,10 @@ PYTHON_NAME = "model.py"
 
 @dataclass(frozen=True)
 class TritonOptions:
-    """name: of the model in the repository. version: the folder of the engine, from 1 on. batching: None to decide by
-    the engine. instances: execution contexts on each GPU; in Python, processes. queue_delay_us: how long the server may
-    wait, in us, to fill a batch."""
+    """The user's options. name: of the model in the repository. version: the folder of the engine, from 1 on. batching: None
+    to decide by the engine. instances: execution contexts on each GPU; in Python, processes. queue_delay_us: the longest
+    wait to fill a batch, in us.
+    """
 
     repository: Path
     name: str
@@ -55,7 +56,7 @@ def types_of(facts: Facts) -> Mapping[str, str]:
 
 
 def largest_batch(facts: Facts, options: TritonOptions) -> int:
-    """The largest batch if every input and output has a batch dimension first; else 0."""
+    """Returns the largest batch if every input and output has a batch dimension first; else 0."""
     if options.batching is False:
         return 0
     ranges = {_first_range(facts, tensor) for tensor in facts.inputs}
@@ -82,8 +83,9 @@ def _first_range(facts: Facts, tensor: EngineTensor) -> tuple[int, int]:
 
 
 def config_text(facts: Facts, options: TritonOptions, batch: int) -> str:
-    """config.pbtxt of an engine. batch: 0 for full shapes; else the first dimension of every tensor is left out of
-    `dims`, as Triton asks, and requests are joined along it."""
+    """Writes the config.pbtxt of an engine. batch: 0 for full shapes; else the first dimension of every tensor is left out
+    of `dims`, as Triton asks, and requests are joined along it.
+    """
     lines = [
         f"name: {_quoted(options.name)}",
         *(['backend: "python"'] if facts.is_rtx else ['platform: "tensorrt_plan"', 'backend: "tensorrt"']),

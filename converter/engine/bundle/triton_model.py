@@ -1,4 +1,4 @@
-"""model.py of Triton's Python backend: runs the engine beside it. `trtsmith bundle` copies this file as it stands.
+"""Runs the engine beside it, as model.py of Triton's Python backend. `trtsmith bundle` copies this file unchanged.
 
 Triton's own TensorRT backend does not run engines of TensorRT-RTX. The server's Python needs trtsmith with the extra gpu.
 """
@@ -19,7 +19,7 @@ class TritonPythonModel:
     """One instance: a process of the server with an engine of its own."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the engine on the instance's GPU, and compile its kernels before the first request."""
+        """Loads the engine on the instance's GPU, and compiles its kernels before the first request."""
         config = json.loads(args["model_config"])
         self.joins = config["max_batch_size"] > 0
         self.inputs = [tensor["name"] for tensor in config["input"]]
@@ -29,7 +29,7 @@ class TritonPythonModel:
         self.pool.warm_up()
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """Run the requests that the server joined as one batch; each gets its rows."""
+        """Runs the requests that the server joined as one batch; each gets its rows."""
         if not self.joins:
             return [self._answers([request])[0] for request in requests]
         return self._answers(requests)
@@ -54,7 +54,7 @@ class TritonPythonModel:
         ]
 
     def finalize(self) -> None:
-        """Free the engine."""
+        """Frees the engine."""
         self.runner.close()
 
 

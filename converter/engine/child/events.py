@@ -38,20 +38,20 @@ class Events:
                 self.alive = False
 
     def phase(self, phase: str) -> None:
-        """A step of the work: shown to the user, and named if the process dies in it."""
+        """Reports a step of the work: shown to the user, and named if the process dies in it."""
         self.send("progress", phase=phase, text=phase)
 
     def share(self, part: str, done: float, line: str) -> None:
-        """How much of the step is done, from 0 to 1; see Steps.share (converter/base/progress.py)."""
+        """Reports how much of the step is done, from 0 to 1; see Steps.share (converter/base/progress.py)."""
         self.send("progress", part=part, done=round(done, 4), text=line)
 
     def note(self, text: str) -> None:
-        """A line for the user that begins no step."""
+        """Sends a line for the user that begins no step."""
         self.send("progress", note=True, text=text)
 
 
 def tell(event: Mapping[str, Any], progress: Callable[[str], None]) -> None:
-    """The parent's side of a `progress` event."""
+    """Handles a `progress` event on the parent's side."""
     text = event["text"]
     if isinstance(progress, Steps) and "part" in event:
         progress.share(event["part"], event["done"], text)
@@ -62,7 +62,7 @@ def tell(event: Mapping[str, Any], progress: Callable[[str], None]) -> None:
 
 
 def error_of(event: Mapping[str, Any]) -> TrtsmithError:
-    """What a `problems` event says."""
+    """Makes the error that a `problems` event describes."""
     problems = [Problem(**problem) for problem in event["problems"]]
     for kind in (InvalidModelError, BuildRefused):
         if event.get("kind") == kind.__name__:

@@ -35,7 +35,7 @@ class ChildDied(Exception):  # noqa: N818  it is an ending as much as an error: 
 
 
 def describe_exit(returncode: int) -> str:
-    """What ended a process, for a returncode of subprocess: negative for a signal."""
+    """Says what ended a process, for a returncode of subprocess: negative for a signal."""
     if returncode >= 0:
         return f"exited with code {returncode}"
     name = signal_name(-returncode)
@@ -46,7 +46,7 @@ def describe_exit(returncode: int) -> str:
 
 
 def signal_name(number: int) -> str:
-    """ "SIGSEGV"; "signal 77" for one that has no name here."""
+    """Names a signal: "SIGSEGV"; "signal 77" for one that has no name here."""
     try:
         return signal.Signals(number).name
     except ValueError:

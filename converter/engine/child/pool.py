@@ -59,7 +59,7 @@ class Outcome:
     said: str = ""
 
     def get(self) -> Payload:
-        """The payload. Raises the error."""
+        """Returns the payload, or raises the error."""
         if self.error is not None:
             raise self.error
         assert self.found is not None
@@ -233,7 +233,7 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Kill the workers, and remove what they left."""
+        """Kills the workers, and removes the files that they left."""
         self.restart()
         self._folder.cleanup()
 
@@ -242,12 +242,12 @@ class Pool:
         return [worker.process.pid for worker in list(self._workers)]
 
     def restart(self) -> None:
-        """Kill the workers; the next request starts others."""
+        """Kills the workers; the next request starts others."""
         while self._workers:
             self._workers.pop().end()
 
     def finish(self, timeout_s: float) -> None:
-        """Let each worker end by itself, as `serve(end=...)` says. Raises ChildDied where one ends otherwise."""
+        """Lets each worker end by itself, as `serve(end=...)` defines. Raises ChildDied if one ends otherwise."""
         try:
             for worker in self._workers:
                 worker.finish(timeout_s)
@@ -255,7 +255,7 @@ class Pool:
             self.restart()
 
     def start(self) -> Payload:
-        """Start a worker if none is ready, and return the answer of its setup. Raises as `ask` does."""
+        """Starts a worker if none is ready, and returns the answer of its setup. Raises as `ask` does."""
         self._forget_failure()
         if not self._in(_State.IDLE):
             self._begin()
@@ -272,7 +272,7 @@ class Pool:
         on_progress: Callable[[str], None] | None = None,
         log_path: Path | None = None,
     ) -> Payload:
-        """The payload that answers one request. log_path: gets what the worker and its libraries printed.
+        """Returns the payload that answers one request. log_path: gets the output of the worker and its libraries.
 
         Raises UsageError or ConversionError with the problems that the worker sent, and ChildDied where it ended without
         a word or its time was up.
@@ -400,7 +400,7 @@ class Pool:
 
 
 def child_environment(flavour: str, work: Path) -> dict[str, str]:
-    """The inherited environment, with this package importable and TensorRT-RTX's library by its plain name.
+    """Returns the inherited environment, with this package importable and TensorRT-RTX's library by its plain name.
 
     Its TRTSMITH_OPS names the operator packages that are in force here.
 

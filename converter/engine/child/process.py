@@ -25,7 +25,7 @@ def run_child(
     log_path: Path | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Run `module` with a request; the payload of its `result` event.
+    """Runs `module` with a request, and returns the payload of its `result` event.
 
     flavour:     the TensorRT that the child will import, which decides its environment.
     log_path:    an absolute path to keep the log at, once the child has ended; None drops it.

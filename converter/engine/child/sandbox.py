@@ -1,4 +1,4 @@
-"""Blocks what reading untrusted models never needs: starting programs, sockets, pickles, loading libraries.
+"""Blocks actions that reading untrusted models never needs: starting programs, sockets, pickles, loading libraries.
 
 A second line behind the checks of what is read, by Python's audit events (PEP 578). A hook cannot be removed again, so this
 is for processes that do one thing and end.

@@ -38,7 +38,7 @@ def serve(
     spent: Callable[[], bool] | None = None,
     end: Callable[[], None] | None = None,
 ) -> NoReturn:
-    """Do the work for each request, a text as a line of JSON on the descriptor arguments[2], until that is closed.
+    """Answers each request, a line of JSON on the descriptor arguments[2], until that is closed.
 
     arguments: descriptors of the events and of the requests, with the log's path between them.
     setup: does the first, for which the pool's `setup` is the text. spent: asked after each, whether this process can take

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def start_session(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
-    """The command at work, with nothing on its stdin. Ctrl-C reaches it through us only: see `end_session`.
+    """Starts the command, with nothing on its stdin. Ctrl-C reaches it through us only: see `end_session`.
 
     options: of subprocess.Popen.
     """
@@ -20,7 +20,7 @@ def start_session(command: Sequence[str | Path], **options: Any) -> subprocess.P
 
 
 def end_session(process: subprocess.Popen[bytes]) -> None:
-    """Kill the command and everything in its session, unless it has ended already."""
+    """Kills the command and everything in its session, unless it has ended already."""
     if process.poll() is not None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -30,7 +30,7 @@ def end_session(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def session(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """`start_session`, and `end_session` when the block ends, however it does."""
+    """Starts the command for a block, and ends it however the block ends."""
     process = start_session(command, **options)
     try:
         yield process

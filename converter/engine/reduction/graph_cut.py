@@ -35,7 +35,7 @@ class WholeGraph:
     given: Collection[str] | None = None
 
     def can_be_given(self, name: str) -> bool:
-        """Whether a value can be replaced by an input or a constant."""
+        """Tells whether a value can be replaced by an input or a constant."""
         if self.given is not None:
             return name in self.given
         if name in self.table.repeated or name not in self.sizes.shapes:
@@ -50,7 +50,7 @@ class WholeGraph:
         return name in self.table.varying or int(np.prod(self.sizes.shapes[name][0])) > MOST_SIZES
 
     def passes(self, number: int) -> str | None:
-        """A stand-in for a node's result: its first input of the same type and sizes; None without one."""
+        """Returns a stand-in for a node's result: its first input of the same type and sizes; None without one."""
         entry = self.table.entries[number]
         names = [name for name in entry.node.output if name]
         if entry.parent is not None or len(names) != 1 or next(subgraphs(entry.node), None) is not None:
@@ -67,7 +67,7 @@ class WholeGraph:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """nodes: the numbers of those that are in it; ~n of n that is passed by. profiles: of its inputs.
+    """A part of the graph. nodes: their numbers; ~n for a bypassed n. profiles: of its inputs.
 
     proto: refers to weights as the model does.
     """
@@ -78,7 +78,7 @@ class Cut:
 
 
 def closed(subject: WholeGraph, wanted: Collection[int]) -> frozenset[int]:
-    """The nodes with their enclosing nodes, and the producers of values that cannot become inputs."""
+    """Adds to the nodes their enclosing nodes, and the producers of values that cannot become inputs."""
     table = subject.table
     passed = {number for number in wanted if number < 0}
     found: set[int] = set(passed)
@@ -116,7 +116,7 @@ def _resolved(subject: WholeGraph, passed: Collection[int], name: str) -> str:
 
 
 def cut(subject: WholeGraph, wanted: Collection[int]) -> Cut:
-    """The model of these nodes (`closed`)."""
+    """Makes the model of these nodes (`closed`)."""
     keep = closed(subject, wanted)
     work = _Cutting(subject, keep)
     return Cut(keep, work.model(), tuple(work.profile(i) for i in range(len(subject.profiles))))

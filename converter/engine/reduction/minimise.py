@@ -18,7 +18,7 @@ SMALL = 24
 
 
 def size(nodes: Nodes) -> int:
-    """The number of nodes, without bypassed ones."""
+    """Counts the nodes, without bypassed ones."""
     return sum(number >= 0 for number in nodes)
 
 
@@ -29,7 +29,7 @@ def narrowed(
     whole: Callable[[Nodes], Nodes] = frozenset,
     small: int = 1,
 ) -> Nodes:
-    """The shortest run of consecutive nodes that fails: by halves, and then from either end by binary search.
+    """Finds the shortest run of consecutive nodes that fails: by halves, and then from either end by binary search.
 
     What fails is taken to fail in a longer run, too. bodies: nodes inside others, which come with these; whole: gives nodes
     with their bodies. small: with this many nodes or fewer no halves are tried.
@@ -63,7 +63,7 @@ def thinned(
     pass_by: bool = False,
     least: int = 1,
 ) -> Nodes:
-    """The nodes without all parts that the failure does not need; in the end one by one.
+    """Removes from the nodes all parts that the failure does not need; in the end one by one.
 
     least: how many nodes the smallest parts have. candidates: the nodes that may be taken out; None: all. pass_by: lets
     readers of what is taken out read what it read, so that a chain between two nodes that matter becomes short.
@@ -94,7 +94,7 @@ def thinned(
 
 
 def around(named: Nodes, neighbours: Callable[[Nodes], set[int]], most: int) -> Iterator[Nodes]:
-    """The nodes, then the nodes with their neighbours within 1, 2, 4, ... steps, up to `most`."""
+    """Yields the nodes, then the nodes with their neighbours within 1, 2, 4, ... steps, up to `most`."""
     nodes, steps = named, 0
     while nodes and len(nodes) <= most:
         yield nodes

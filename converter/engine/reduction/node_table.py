@@ -1,4 +1,4 @@
-"""Numbers the nodes of a graph and its subgraphs, and lists what they read and make."""
+"""Numbers the nodes of a graph and its subgraphs, and lists the values that they read and make."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class NodeTable:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Graph inputs, initializers that old models list among them left out."""
+        """Graph inputs, without the initializers that old models list among them."""
         return tuple(v.name for v in self.model.proto.graph.input if v.name not in self.initializers)
 
     @cached_property
@@ -78,7 +78,7 @@ class NodeTable:
         return tuple(name for number in numbers for name in self.nodes[number].output if name)
 
     def label(self, number: int) -> str:
-        """What the node is called; by its first output where it has no name."""
+        """Names the node; by its first output if it has no name."""
         node = self.nodes[number]
         return node.name or f"(unnamed, makes {next(filter(None, node.output), '')})"
 
@@ -97,18 +97,18 @@ class NodeTable:
         return tuple(counts)
 
     def inside(self, parents: Collection[int]) -> tuple[int, ...]:
-        """Numbers of the nodes in graphs of these nodes, at any depth."""
+        """Returns numbers of the nodes in graphs of these nodes, at any depth."""
         return tuple(
             sorted({n for parent in parents for n in range(parent + 1, parent + 1 + self.spans[parent])})
         )
 
     def with_bodies(self, numbers: Collection[int]) -> frozenset[int]:
-        """These nodes, and all that are inside them."""
+        """Returns these nodes and all nodes inside them."""
         return frozenset((*numbers, *self.inside(numbers)))
 
     @cached_property
     def reads(self) -> tuple[tuple[str, ...], ...]:
-        """By number: what the node reads of the graphs around its own bodies."""
+        """The values that each node, by its number, reads from graphs around its own bodies."""
         return tuple(tuple(dict.fromkeys(read_by(entry.node))) for entry in self.entries)
 
     @cached_property
@@ -124,7 +124,9 @@ class NodeTable:
         return found
 
     def makers(self, name: str, reader: int) -> list[int]:
-        """The nodes that may make the value which this node reads: of bodies, those in the same node of the main graph."""
+        """Returns the nodes that may make the value which this node reads: in bodies, those in the same node of the main
+        graph.
+        """
         found = self._makers.get(name, [])
         if len(found) < 2:
             return found
@@ -138,7 +140,7 @@ class NodeTable:
 
     @cached_property
     def readers(self) -> dict[str, list[int]]:
-        """Numbers of the nodes of the main graph that read a value."""
+        """Returns numbers of the nodes of the main graph that read a value."""
         found: dict[str, list[int]] = {}
         for number in self.outer:
             for name in self.reads[number]:
@@ -147,7 +149,7 @@ class NodeTable:
 
     @cached_property
     def repeated(self) -> frozenset[str]:
-        """Names that several graphs give to values of their own: the value of one cannot be an input of the whole."""
+        """Names that several graphs use for values of their own: no input of the whole can stand for one of them."""
         seen: set[str] = set()
         twice: set[str] = set()
         for name in _made_anywhere(self.model.proto.graph):
@@ -156,7 +158,7 @@ class NodeTable:
 
     @cached_property
     def varying(self) -> frozenset[str]:
-        """Values that depend on the values of inputs, or of a loop's iteration. Sizes of inputs decide all others."""
+        """Values that depend on the values of inputs or on a loop's iteration. All others follow from the inputs' sizes."""
         found = set(self.inputs)
         for entry in self.entries:
             for graph in subgraphs(entry.node):
@@ -173,7 +175,7 @@ class NodeTable:
         return frozenset(found)
 
     def neighbours(self, numbers: Collection[int]) -> set[int]:
-        """The nodes of the main graph that make what these read, or read what they make."""
+        """Returns the nodes of the main graph that make what these read, or read what they make."""
         found: set[int] = set()
         for number in numbers:
             found.update(self.producer[name] for name in self.reads[number] if name in self.producer)

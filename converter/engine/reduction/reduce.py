@@ -1,4 +1,4 @@
-"""Finds why TensorRT does not build a model: the fewest nodes that fail in the same way, tried in child processes."""
+"""Finds the fewest nodes of a model on which TensorRT fails in the same way, tried in child processes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Reduced:
         return frozenset(number for number in self.cut.nodes if number >= 0)
 
     def widened(self, steps: int) -> tuple[Model, Cut]:
-        """The nodes with those beside them, and with these those beside them, as a model."""
+        """Makes a model of the nodes with their neighbours, and with these neighbours' own, over so many steps."""
         table = self.subject.table
         nodes = self.cut.nodes if steps == 0 else self.nodes
         for _ in range(steps):
@@ -103,7 +103,7 @@ def reduce_refusal(
     by_name: bool = True,
     on_progress: Progress | None = None,
 ) -> Reduced | None:
-    """The smallest part of the request's model that was found to fail as `error` says; None where not even all does.
+    """Finds the smallest part of the request's model that fails with `error`; None if even the whole does not.
 
     flavour: of the TensorRT that refused it. limit_s: for all of it; as long as many nodes are left the search ends sooner,
     by what the refused build took (took_s) and by how long no fewer are found. by_name: whether the nodes

@@ -28,12 +28,12 @@ MOST_SHOWN = 10
 
 
 def check_refused_path(path: Path | None, others: tuple[object, ...], *, force: bool) -> None:
-    """UsageError if the model could not be written there."""
+    """Raises UsageError if the model could not be written there."""
     check_report(path, others, "--refused", "the refused model", REFUSED, force=force)
 
 
 def save_refused(reduced: Reduced, path: Path) -> None:
-    """Write the nodes as a model, whole or not at all, with the profile and TensorRT's words in its metadata.
+    """Writes the nodes as a model, completely or not at all, with the profile and TensorRT's words in its metadata.
 
     UsageError where it cannot be written.
     """
@@ -50,7 +50,7 @@ def save_refused(reduced: Reduced, path: Path) -> None:
 
 
 def explained(error: BuildRefused, reduced: Reduced, saved: Path | None, mending: str = "") -> BuildRefused:
-    """The refusal, with the nodes that it is about. saved: their model. mending: what would help, as a fix."""
+    """Adds to the refusal the nodes that it is about. saved: their model. mending: what would help, as a fix."""
     first, *others = error.problems
     own = reduced.error.problems[0] if isinstance(reduced.error, BuildRefused) else first
     shown = list(node_lines(reduced))
@@ -76,7 +76,7 @@ def explained(error: BuildRefused, reduced: Reduced, saved: Path | None, mending
 
 
 def node_lines(reduced: Reduced) -> Iterator[str]:
-    """One line for each node: its name, operator, and what it reads and makes."""
+    """Writes one line for each node: its name, operator, and the values that it reads and makes."""
     sizes, table = reduced.subject.sizes, reduced.subject.table
     held = {t.name: t for t in reduced.model.proto.graph.initializer}
     types = value_types(table.model.proto)

@@ -24,7 +24,9 @@ SHAPE_WORKER = "trtsmith.converter.engine.reduction.shape_worker"
 
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """{"shapes": for each corner the sizes by name}. Asked with "model", "corners", "values" (names of inputs), "names"."""
+    """Returns {"shapes": for each corner the sizes by name}. Asked with "model", "corners", "values" (names of inputs),
+    "names".
+    """
     del events, log_path
     asked = json.loads(request_json)
     model = runnable(load_model(Path(asked["model"])))
@@ -38,7 +40,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def with_shapes(model: Model, names: Iterable[str]) -> tuple[Model, dict[str, str]]:
-    """The model with the shapes of these values for its outputs, and by value the name of its shape."""
+    """Makes the shapes of these values the model's outputs. Returns it, and by value the name of its shape."""
     proto = model.copied()
     fresh = FreshNames.of(proto)
     have = {name for node in proto.graph.node for name in node.output}

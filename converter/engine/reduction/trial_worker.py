@@ -18,7 +18,7 @@ _HELD: set[Path] = set()
 
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """Build what the request asks for, with libraries that are there already left out of it."""
+    """Builds the requested model, without the libraries that are loaded already."""
     request = BuildRequest.from_json(request_json)
     missing = tuple(path for path in request.plugin_libraries if path not in _HELD)
     messages = Messages(log_path, request.verbose, events)

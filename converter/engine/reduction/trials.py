@@ -49,7 +49,7 @@ Signature = frozenset[tuple[str, ...]]
 
 
 def signature_of(error: BuildRefused | ChildDied) -> Signature:
-    """The identity of a failure: places in TensorRT's sources and the reason's words, without names and sizes."""
+    """Identifies a failure: by places in TensorRT's sources and the reason's words, without names and sizes."""
     if isinstance(error, ChildDied):
         return frozenset({("ended", error.phase, "late" if error.timed_out else error.how)})
     said = (problem.what.partition(SAYS)[2] or problem.what for problem in error.problems)
@@ -65,12 +65,12 @@ def _of_message(message: str) -> tuple[str, ...]:
 
 
 def same(one: Signature, other: Signature) -> bool:
-    """Whether two failures share a reason: a smaller graph may have fewer."""
+    """Tells whether two failures share a reason: a smaller graph may have fewer."""
     return not one.isdisjoint(other)
 
 
 def nodes_named(error: BuildRefused | ChildDied) -> str:
-    """The text in which names of nodes and values are looked for: of a log only its end, as all nodes are in it."""
+    """Returns the text to search for names of nodes and values: only the end of a log, since it names every node."""
     if isinstance(error, ChildDied):
         last = build_log.last_node(error.log, parsing=error.phase == PARSING)
         return f"{last or ''}\n{build_log.tail(error.log)}"
@@ -118,7 +118,7 @@ class Trials:
         self._known.clear()
 
     def tried(self, sets: Sequence[Nodes]) -> Nodes | None:
-        """The first of these sets of nodes, as it can be cut out, that fails as the whole does; None where none does.
+        """Returns the first of these sets of nodes, as it can be cut out, that fails as the whole does; None if none does.
 
         At once where one is known to; the sets are tried in turn otherwise, some at a time.
         """

@@ -41,7 +41,7 @@ class ValueSizes:
     fixed: Mapping[str, tuple[np.ndarray, ...]]
 
     def profile(self, name: str, index: int) -> Profile:
-        """The sizes, in the profile of that number, of an input that replaces the value."""
+        """Returns the sizes, in the profile of that number, of an input that replaces the value."""
         low, usual, high = self._corners(self.shapes[name], index)
         return Profile(
             tuple(map(min, zip(low, usual, high, strict=True))),

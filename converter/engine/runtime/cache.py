@@ -21,7 +21,7 @@ RTX_ONLY = frozenset(
 
 
 class RuntimeCache:
-    """A cache object of TensorRT-RTX's for all execution contexts of one engine, and the file that it is kept in."""
+    """A cache object of TensorRT-RTX for all execution contexts of one engine, and its file."""
 
     def __init__(self, file: Path, runtime_cache: Any, before: bytes, warn: Callable[[str], None]) -> None:
         self.file = file
@@ -30,7 +30,7 @@ class RuntimeCache:
         self._warn = warn
 
     def save(self) -> None:
-        """Write the file, whole or not at all, if kernels were added. A disk that refuses is a warning."""
+        """Writes the file, completely or not at all, if kernels were added. A full disk is a warning."""
         runtime_cache = self.runtime_cache
         try:
             data = bytes(memoryview(runtime_cache.serialize()))
@@ -57,7 +57,7 @@ class RuntimeCache:
 def open_cache(
     loaded: LoadedEngine, path: Path, data: Any, version: str, warn: Callable[[str], None]
 ) -> RuntimeCache | None:
-    """The cache in a file, or in a folder with a file for each engine, GPU and version. data: the engine's bytes.
+    """Opens the cache in a file, or in a folder with a file for each engine, GPU and version. data: the engine's bytes.
 
     A file that is damaged, or of another GPU or version, is a warning, and is written anew. None with a warning where
     TensorRT has no such cache. UsageError where the file could never be written.

@@ -1,4 +1,4 @@
-"""Describes how a module is called and what it gives back, as plain data: tuples, lists, dicts and named tuples of tensors.
+"""Describes a module's arguments and results as plain data: tuples, lists, dicts and named tuples of tensors.
 
 A structure is a JSON value: {"tensor": NAME}, {"tuple": [...]}, {"list": [...]}, {"dict": {KEY: ...}},
 {"named": TYPE, "fields": {FIELD: ...}}, or {"value": CONSTANT} for what is no tensor.

@@ -37,7 +37,7 @@ def create_context(
     device: Device,
     stream: Stream,
 ) -> Any:
-    """An IExecutionContext that is set to an optimization profile. UsageError where TensorRT makes none.
+    """Makes an IExecutionContext set to an optimization profile. Raises UsageError if TensorRT makes none.
 
     kernels: TensorRT-RTX's cache of what it compiled.
     cuda_graph: TensorRT-RTX captures and replays by itself, which also tells it when kernels that it compiles in the
@@ -92,15 +92,15 @@ class GraphReplay:
         self._told = False
 
     def forget(self) -> None:
-        """The shapes are others now: what was captured is of no use."""
+        """Drops the captured graphs, since the shapes changed."""
         self._graphs.clear()
 
     def leave_to_tensorrt(self) -> None:
-        """Capture nothing here: TensorRT-RTX does, and falls back by itself. Only the reason is told where it must."""
+        """Stops capturing here: TensorRT-RTX captures itself. Where it cannot, only the reason is told."""
         self._captures = False
 
     def give_up(self, reason: str) -> None:
-        """From here on everything is run without graphs; the user is told why, once."""
+        """Runs everything without graphs from here on, and tells the user why, once."""
         if not self._told:
             self._warn(f"no CUDA graph is used: {reason}")
         self._told = True
@@ -108,7 +108,7 @@ class GraphReplay:
         self._graphs.clear()
 
     def find(self, addresses: Addresses, execute: Callable[[int], Any]) -> CudaGraph | None:
-        """The graph to launch for these addresses; None where the work has to be queued by `execute` this time."""
+        """Returns the graph to launch for these addresses; None if `execute` must queue the work this time."""
         if not self._captures:
             return None
         if addresses not in self._graphs:

@@ -1,4 +1,4 @@
-"""Manages one GPU through NVIDIA's cuda-bindings and cuda-core, which nothing else imports: memory, streams, copies, graphs.
+"""Manages one GPU through NVIDIA's cuda-bindings and cuda-core, which nothing else imports: memory, streams and graphs.
 
 Everything is asked for by plain integers (addresses, stream handles), which TensorRT takes as well. A call that CUDA
 refuses is a DeviceError with CUDA's own name of the error.
@@ -53,7 +53,7 @@ class Memory:
 
 
 def pinned_array(device: Device, shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """An array in page-locked memory, which lives as long as the array or a view of it."""
+    """Makes an array in page-locked memory, which lives as long as the array or a view of it."""
     element = np.dtype(dtype)
     size = prod(shape) * element.itemsize
     memory = device.allocate_host(size)
@@ -63,7 +63,7 @@ def pinned_array(device: Device, shape: Sequence[int], dtype: Any) -> np.ndarray
 
 
 class Stream:
-    """A queue of work on the GPU. handle: cudaStream_t as an integer. A foreign stream is only borrowed."""
+    """A queue of work on the GPU. handle: cudaStream_t as an integer. A stream of another library is only borrowed."""
 
     def __init__(self, device: Device, handle: int, owner: object = None) -> None:
         self.handle = handle
@@ -115,20 +115,21 @@ class Device:
             self.threads.index = self.index
 
     def allocate(self, size: int) -> Memory:
-        """Allocate memory aligned for every type, with cuMemAlloc: freeing it waits for pending readers, in this
-        library or another, which memory of a stream-ordered pool does not."""
+        """Allocates memory aligned for every type, with cuMemAlloc: freeing it waits for pending readers, in this library or
+        another, which memory of a stream-ordered pool does not.
+        """
         driver = self._driver
         size = max(size, _SMALLEST)
         return Memory(self, int(self._check(driver.cuMemAlloc(size))), size, driver.cuMemFree)
 
     def allocate_host(self, size: int) -> Memory:
-        """Host memory that the GPU can reach at the same address."""
+        """Allocates host memory that the GPU can reach at the same address."""
         driver = self._driver
         size = max(size, _SMALLEST)
         return Memory(self, int(self._check(driver.cuMemAllocHost(size))), size, driver.cuMemFreeHost)
 
     def free(self, call: Callable[[int], Any], pointer: int) -> None:
-        """Free memory from whatever thread the garbage collector runs in."""
+        """Frees memory from whatever thread the garbage collector runs in."""
         self._driver.cuCtxPushCurrent(self._context)
         try:
             call(pointer)
@@ -136,16 +137,16 @@ class Device:
             self._driver.cuCtxPopCurrent()
 
     def create_stream(self) -> Stream:
-        """A stream that does not wait for the legacy default stream, nor that for it."""
+        """Creates a stream that neither waits for the legacy default stream nor makes it wait."""
         flag = self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         return Stream(self, int(self._check(self._driver.cuStreamCreate(int(flag)))))
 
     def borrow_stream(self, handle: int, owner: object) -> Stream:
-        """A stream of somebody else's. owner: what keeps it alive."""
+        """Wraps another library's stream. owner: keeps it alive."""
         return Stream(self, handle, owner)
 
     def stream_objects(self, handle: int) -> tuple[Any, Any]:
-        """(the stream as cuda-bindings has it, an event for `wait`)."""
+        """Returns (the stream as cuda-bindings has it, an event for `wait`)."""
         flag = self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
         return self._driver.CUstream(handle), self._check(self._driver.cuEventCreate(int(flag)))
 
@@ -155,11 +156,11 @@ class Device:
             self._driver.cuStreamDestroy(stream.raw)
 
     def synchronise(self, stream: Stream) -> None:
-        """Wait until all work of a stream is done. Raises the error of a kernel that failed."""
+        """Waits until all work of a stream is done. Raises the error of a kernel that failed."""
         self._check(self._driver.cuStreamSynchronize(stream.raw))
 
     def waiter(self, stream: Stream) -> Callable[[int], None]:
-        """A function that lets `stream` wait for what is queued so far on another one, whose handle it is given.
+        """Makes a function that lets `stream` wait for the work queued so far on another one, given by its handle.
 
         It is within every inference on arrays of another stream: by cuda-core, whose calls cost less than those of
         cuda-bindings, and with one object for a stream that is waited for again.
@@ -182,58 +183,58 @@ class Device:
         return wait_for
 
     def let_wait(self, consumer: int, stream: Stream) -> None:
-        """Let another stream wait for what is queued on `stream` so far."""
+        """Lets another stream wait for the work queued on `stream` so far."""
         if consumer != stream.handle:
             self._check(self._driver.cuEventRecord(stream.event, stream.raw))
             self._check(self._driver.cuStreamWaitEvent(consumer, stream.event, 0))
 
     def create_event(self) -> Any:
-        """An event that keeps the time at which the GPU passes it. It lives as long as the process."""
+        """Creates an event that keeps the time at which the GPU passes it. It lives as long as the process."""
         return self._check(self._driver.cuEventCreate(int(self._driver.CUevent_flags.CU_EVENT_DEFAULT)))
 
     def record(self, event: Any, stream: int) -> None:
-        """Let the GPU pass the event when it has done what is queued on the stream (a handle) so far."""
+        """Lets the GPU pass the event when it has done the work queued on the stream (a handle) so far."""
         self._check(self._driver.cuEventRecord(event, stream))
 
     def wait_for(self, event: Any) -> None:
-        """Wait until the GPU has passed the event. Raises the error of a kernel that failed before."""
+        """Waits until the GPU has passed the event. Raises the error of a kernel that failed before."""
         self._check(self._driver.cuEventSynchronize(event))
 
     def elapsed_ms(self, before: Any, after: Any) -> float:
-        """Milliseconds between two events that the GPU has passed."""
+        """Returns milliseconds between two events that the GPU has passed."""
         return float(self._check(self._driver.cuEventElapsedTime(before, after)))
 
     def copy_in(self, pointer: int, source: int, size: int, stream: int) -> None:
-        """Queue a copy of host memory at an address to device memory, on a stream (a handle)."""
+        """Queues a copy of host memory at an address to device memory, on a stream (a handle)."""
         self._check(self._driver.cuMemcpyHtoDAsync(pointer, source, size, stream))
 
     def copy_out(self, target: int, pointer: int, size: int, stream: int) -> None:
-        """Queue a copy of device memory to host memory at an address, on a stream (a handle)."""
+        """Queues a copy of device memory to host memory at an address, on a stream (a handle)."""
         self._check(self._driver.cuMemcpyDtoHAsync(target, pointer, size, stream))
 
     def upload(self, pointer: int, array: np.ndarray, stream: Stream) -> None:
-        """Copy a C-contiguous host array to device memory. The array must not change before the stream is done."""
+        """Copies a C-contiguous host array to device memory. The array must not change before the stream is done."""
         if array.nbytes:
             self._check(self._driver.cuMemcpyHtoDAsync(pointer, array.ctypes.data, array.nbytes, stream.raw))
 
     def upload_from(self, pointer: int, source: int, size: int, stream: Stream) -> None:
-        """Copy `size` bytes of host memory at an address."""
+        """Copies `size` bytes of host memory at an address."""
         if size:
             self._check(self._driver.cuMemcpyHtoDAsync(pointer, source, size, stream.raw))
 
     def download(self, array: np.ndarray, pointer: int, stream: Stream) -> None:
-        """Copy device memory into a C-contiguous host array, and wait for it."""
+        """Copies device memory into a C-contiguous host array, and waits for it."""
         if array.nbytes:
             self._check(self._driver.cuMemcpyDtoHAsync(array.ctypes.data, pointer, array.nbytes, stream.raw))
         self.synchronise(stream)
 
     def begin_capture(self, stream: Stream) -> None:
-        """Record what is queued on the stream into a graph, instead of running it."""
+        """Records the work queued on the stream into a graph, instead of running it."""
         mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         self._check(self._driver.cuStreamBeginCapture(stream.raw, mode))
 
     def end_capture(self, stream: Stream) -> CudaGraph:
-        """The graph. Raises DeviceError if something in it could not be captured; the stream is usable again then."""
+        """Returns the graph. Raises DeviceError if something could not be captured; the stream is usable again then."""
         graph = self._check(self._driver.cuStreamEndCapture(stream.raw))
         try:
             return CudaGraph(self, self._check(self._driver.cuGraphInstantiate(graph, 0)))
@@ -247,7 +248,7 @@ class Device:
         self._driver.cuGraphExecDestroy(raw)
 
     def view(self, value: object, stream: Stream | None) -> Any:
-        """An array of another library as cuda-core's StridedMemoryView, by DLPack or __cuda_array_interface__.
+        """Views another library's array as cuda-core's StridedMemoryView, by DLPack or __cuda_array_interface__.
 
         stream waits for the array's producer; None: no waiting. Raises what the library or cuda-core raises for
         what is no array.
@@ -255,7 +256,7 @@ class Device:
         return self._views.from_any_interface(value, -1 if stream is None else stream.handle)
 
     def view_memory(self, memory: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        """Our memory as a StridedMemoryView, which exports itself by DLPack and keeps the memory alive."""
+        """Views our memory as a StridedMemoryView, which exports itself by DLPack and keeps the memory alive."""
         buffer = self._core.Buffer.from_handle(memory.pointer, memory.size, owner=memory)
         return self._views.from_buffer(buffer, shape, dtype=dtype)
 
@@ -270,7 +271,7 @@ class Device:
 
 
 class CudaGraph:
-    """Work that was captured, ready to be launched."""
+    """Captured work, ready to be launched."""
 
     def __init__(self, device: Device, raw: Any) -> None:
         self.raw = raw
@@ -291,7 +292,7 @@ def no_gpu() -> Problem:
 
 
 def missing_packages() -> Problem | None:
-    """What keeps this module from working, of the packages that it imports; None if they are all there."""
+    """Names what keeps this module from working, of the packages that it imports; None if they are all there."""
     try:
         _import()
     except UsageError as error:

@@ -57,7 +57,7 @@ class _DLManagedTensorVersioned(ctypes.Structure):
 
 
 def capsule_of(view: Any, dtype: np.dtype[Any], max_version: tuple[int, int] | None) -> object:
-    """The DLPack capsule of a StridedMemoryView, with `dtype` as its type."""
+    """Makes the DLPack capsule of a StridedMemoryView, with `dtype` as its type."""
     capsule = view.__dlpack__(max_version=max_version)
     if dtype in CAPSULE_TYPES:
         _tensor_of(capsule).dtype.code = _CODES[dtype]
@@ -114,7 +114,7 @@ class DeviceTensor:
         return f"DeviceTensor(shape={self.shape}, dtype={self.dtype}, pointer={self.pointer:#x})"
 
     def numpy(self) -> np.ndarray:
-        """A copy in host memory, once the stream is done."""
+        """Copies the tensor to host memory, once the stream is done."""
         self._device.make_current()
         array = np.empty(self.shape, self.dtype)
         self._device.download(array, self.pointer, self.stream)
@@ -131,7 +131,7 @@ class DeviceTensor:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """A DLPack capsule. stream: the consumer's; it waits for ours, unless it is -1."""
+        """Makes a DLPack capsule. stream: the consumer's; it waits for ours, unless it is -1."""
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("a DeviceTensor is shared as it is, on its own device: use .numpy() for a copy")
         self._device.make_current()

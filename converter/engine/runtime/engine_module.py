@@ -41,7 +41,7 @@ _MOST_SESSIONS = 4
 
 
 class ConvertedEngine(Protocol):
-    """What `convert` returns, as far as it is needed to run the engine."""
+    """The part of a result of `convert` that running the engine needs."""
 
     @property
     def engine(self) -> Path | bytes:
@@ -49,7 +49,7 @@ class ConvertedEngine(Protocol):
 
     @property
     def libraries(self) -> tuple[Path, ...]:
-        """To be loaded before it."""
+        """The libraries to load before the engine."""
 
     @property
     def calling(self) -> Mapping[str, Any] | None:
@@ -57,21 +57,22 @@ class ConvertedEngine(Protocol):
 
     @property
     def built(self) -> Any:
-        """The TensorRT that built it."""
+        """The TensorRT that built the engine."""
 
     @property
     def plan(self) -> Any:
-        """The plugins that it needs."""
+        """The plugins that the engine needs."""
 
     @property
     def rewritten(self) -> Any:
-        """The types that inputs and outputs got."""
+        """The new types of inputs and outputs."""
 
 
 @dataclass(frozen=True)
 class Calling:
-    """How a module is called. args, kwargs: their structures. parameters: names of the positional ones, the first ones at
-    least. result: what comes back; None where there is no more than names of outputs."""
+    """The calling convention of a module. args, kwargs: their structures. parameters: names of the positional ones, at least
+    the first. result: its structure; None if only names of outputs are known.
+    """
 
     args: tuple[CallStructure, ...]
     kwargs: Mapping[str, CallStructure]
@@ -80,7 +81,7 @@ class Calling:
 
     @staticmethod
     def parse(value: Any) -> Calling:
-        """From a manifest. ValueError, TypeError or LookupError for what is none."""
+        """Reads the convention from a manifest. Raises ValueError, TypeError or LookupError for an invalid one."""
         given = mapping(value)
         return Calling(
             tuple(map(parse_structure, items(given["args"]))),
@@ -91,11 +92,11 @@ class Calling:
 
     @staticmethod
     def of_engine(inputs: Sequence[str]) -> Calling:
-        """The calling convention of an engine that was not a module: its inputs in order, or by name."""
+        """Returns the calling convention of an engine that was not a module: its inputs in order, or by name."""
         return Calling(tuple({"tensor": name} for name in inputs), {}, tuple(inputs), None)
 
     def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """(input's name, tensor) of one call. ValueError says which argument does not fit."""
+        """Yields (input's name, tensor) of one call. ValueError names an argument that does not fit."""
         left = dict(kwargs)
         if len(args) > len(self.args):
             raise ValueError(f"{len(args)} positional arguments are given, and there are {len(self.args)}")
@@ -187,7 +188,7 @@ class Engine:
             return {name: self._of_model(name, from_dlpack(tensor)) for name, tensor in made.items()}
 
     def close(self) -> None:
-        """Give the GPU's memory back."""
+        """Releases the GPU's memory."""
         self._sessions.clear()
         self.runner.close()
 

@@ -17,7 +17,7 @@ _ALIGNMENT = 64  # a cache line: aligned for every dtype, and for vector loads
 
 
 def write_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays by name into `folder`, which is made if it is not there.
+    """Writes arrays by name into `folder`, which is made if it is missing.
 
     Raises OSError where the disk refuses, ValueError for an array of anything but numbers and bytes.
     """
@@ -37,7 +37,7 @@ def write_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray]:
-    """What `write_arrays` wrote, memory-mapped and read-only; the folder may be removed while the arrays are in use."""
+    """Maps the arrays that `write_arrays` wrote, read-only; the folder may be removed while they are in use."""
     path = folder / _DATA
     data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
     arrays = {}

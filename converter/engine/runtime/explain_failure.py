@@ -15,7 +15,7 @@ from trtsmith.importers.problem import Problem
 
 @dataclass(frozen=True)
 class EngineIdentity:
-    """Which engine it is, for messages. built_version, targets: what its manifest says; "" and () if nothing does."""
+    """The engine that a message is about. built_version, targets: from its manifest; "" and () without one."""
 
     where: str
     plugin_libraries: tuple[Path, ...] = ()
@@ -84,7 +84,7 @@ _MEMORY = Explanation(
 def loading_problem(
     said: Sequence[str], diagnosis: str, origin: EngineIdentity, flavour: Flavour, gpu: Gpu | None
 ) -> Problem:
-    """Why TensorRT did not load an engine. diagnosis: what TensorRT-RTX finds of the file's header, "" if nothing."""
+    """Says why TensorRT did not load an engine. diagnosis: TensorRT-RTX's finding on the file's header, or ""."""
     text = " ".join([*said, diagnosis]).strip() or "no message"
     if _is_memory(text):
         return memory_problem("to load the engine", text, origin)
@@ -117,7 +117,7 @@ def memory_problem(purpose: str, said: str, origin: EngineIdentity) -> Problem:
 
 
 def context_problem(said: Sequence[str], device_memory: int, origin: EngineIdentity) -> Problem:
-    """Why TensorRT made no execution context."""
+    """Says why TensorRT made no execution context."""
     text = " ".join(said) or "no message"
     if _is_memory(text):
         purpose = f"for an execution context of {device_memory / 2**20:.1f} MiB"
@@ -126,7 +126,7 @@ def context_problem(said: Sequence[str], device_memory: int, origin: EngineIdent
 
 
 def kernel_problem(error: DeviceError, origin: EngineIdentity) -> Problem:
-    """A kernel failed: CUDA reports it when the stream is waited for, and gives no further answer in this process."""
+    """Reports a failed kernel: CUDA tells of it at the next wait, and then answers nothing more in this process."""
     if error.code == "CUDA_ERROR_OUT_OF_MEMORY":
         return memory_problem("to run the engine", str(error), origin)
     libraries = ", ".join(map(str, origin.plugin_libraries))
@@ -141,7 +141,7 @@ def kernel_problem(error: DeviceError, origin: EngineIdentity) -> Problem:
 
 
 def run_problem(said: Sequence[str], origin: EngineIdentity) -> Problem:
-    """TensorRT refused to queue the engine's work."""
+    """Reports that TensorRT refused to queue the engine's work."""
     text = " ".join(said) or "no message"
     if _is_memory(text):
         return memory_problem("to run the engine", text, origin)

@@ -14,7 +14,7 @@ from trtsmith.importers.problem import Problem
 
 
 def name_problems(inputs: Sequence[TensorSpec], given: Iterable[str]) -> list[Problem]:
-    """One for each input without an array, and for each array without an input."""
+    """Returns a problem for each input without an array, and for each array without an input."""
     names, wanted = list(given), {spec.name for spec in inputs}
     have = ", ".join(map(repr, names)) or "nothing"
     problems = [
@@ -41,7 +41,7 @@ def name_problems(inputs: Sequence[TensorSpec], given: Iterable[str]) -> list[Pr
 
 
 def check_profile(count: int, index: int) -> None:
-    """UsageError if the engine has no optimization profile of that number."""
+    """Raises UsageError if the engine has no optimization profile of that number."""
     if not 0 <= index < count:
         raise UsageError(
             f"The engine has no optimization profile {index}.",
@@ -54,7 +54,7 @@ def check_profile(count: int, index: int) -> None:
 def array_problems(
     spec: TensorSpec, dtype: str, shape: tuple[int, ...], profile: int, model_dtype: str | None = None
 ) -> list[Problem]:
-    """What is wrong with an array of this dtype and shape as the input `spec` under an optimization profile.
+    """Finds the faults of an array of this dtype and shape as the input `spec` under an optimization profile.
 
     model_dtype: the input's type in the model, where the engine's is another one.
     """
@@ -89,14 +89,14 @@ def array_problems(
 
 
 def profile_problems(spec: TensorSpec, array: np.ndarray, profile: int) -> list[Problem]:
-    """What is wrong with an array's shape, or the values of a shape tensor, under an optimization profile."""
+    """Finds the faults of an array's shape, or a shape tensor's values, under an optimization profile."""
     if spec.is_shape_tensor:
         return value_problems(spec, array, profile)
     return _range_problems(spec, "shape", array.shape, profile)
 
 
 def value_problems(spec: TensorSpec, values: np.ndarray, profile: int) -> list[Problem]:
-    """What is wrong with the values of a shape tensor under an optimization profile."""
+    """Finds the faults of a shape tensor's values under an optimization profile."""
     return _range_problems(spec, "values", tuple(int(value) for value in values.reshape(-1)), profile)
 
 

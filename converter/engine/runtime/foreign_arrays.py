@@ -29,7 +29,7 @@ class ForeignArray:
 
 @dataclass(frozen=True)
 class Library:
-    """What is known of one library without asking DLPack.
+    """The facts about one library that are known without asking DLPack.
 
     fingerprint: of an array; two that are equal have the same address, shape, dtype and order of elements.
     stream:      the handle of the stream on which the library works at the moment, on a device.
@@ -42,7 +42,7 @@ class Library:
 
 
 def library_of(value: object) -> Library | None:
-    """PyTorch or CuPy, which are imported already if a value is theirs; None for any other."""
+    """Returns PyTorch or CuPy, which are imported already if a value is theirs; None for any other."""
     root = type(value).__module__.partition(".")[0]
     if root not in ("torch", "cupy"):
         return None
@@ -71,8 +71,8 @@ def _cupy(cupy: Any) -> Library:
 
 
 def import_array(device: Device, value: object, stream: Stream | None) -> ForeignArray:
-    """Reads an array's address by DLPack or `__cuda_array_interface__`. stream: is made to wait for the array's producer;
-    None where the caller sees to that.
+    """Reads an array's address by DLPack or `__cuda_array_interface__`. stream: waits for the array's producer; None if the
+    caller sees to that.
 
     Raises TypeError for what is no array, with the reason.
     """
@@ -102,7 +102,7 @@ def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def stream_handle(stream: object) -> int:
-    """cudaStream_t of a stream of any library, as an integer. Raises TypeError for what is no stream."""
+    """Returns cudaStream_t of a stream of any library, as an integer. Raises TypeError for anything else."""
     if isinstance(stream, int):
         return stream
     protocol = getattr(stream, "__cuda_stream__", None)

@@ -21,7 +21,7 @@ _CPU = 1  # kDLCPU of dlpack.h
 
 
 class Input:
-    """One input: what it was given last, and where TensorRT finds it.
+    """One input: its last array, and the address that TensorRT reads.
 
     pointer, shape:   as TensorRT has them; for a shape tensor `values` too, in host memory.
     moved, reshaped:  whether TensorRT does not know the address, or the shape or values, yet.
@@ -48,7 +48,7 @@ class Input:
         self.fingerprint: tuple[Any, ...] | None = None
 
     def bind_tensor(self, tensor: DeviceTensor) -> int:
-        """Take a tensor of ours; the handle of the stream that writes it."""
+        """Takes one of our tensors, and returns the handle of the stream that writes it."""
         if tensor is not self.source or self.spec.is_shape_tensor:  # whose values may be others now
             self._check(str(tensor.dtype), tensor.shape, self.spec.dtype)
             if self.spec.is_shape_tensor:
@@ -59,7 +59,7 @@ class Input:
         return tensor.stream.handle
 
     def bind_known(self, value: Any, library: Library) -> bool:
-        """Take an array of PyTorch's or CuPy's; whether it is on the device, and may have work of its library pending."""
+        """Takes an array of PyTorch or CuPy. Tells whether it is on the device, where its library's work may be pending."""
         # the caller waits before the run, which is too late for values that are read here and now
         waits = self._stream if self.spec.is_shape_tensor else None
         if not self._import(import_or_refuse(self.name, self._device, value, waits), value):
@@ -68,7 +68,7 @@ class Input:
         return True
 
     def bind_other(self, value: object) -> None:
-        """Take an array of any other library, or what numpy makes an array of."""
+        """Takes an array of any other library, or anything that numpy makes an array of."""
         where = getattr(value, "__dlpack_device__", None)
         if hasattr(value, "__cuda_array_interface__") or (where is not None and where()[0] != _CPU):
             self._import(import_or_refuse(self.name, self._device, value, self._stream), value)
@@ -76,7 +76,7 @@ class Input:
             self.bind_host(np.asarray(value))
 
     def bind_host(self, value: np.ndarray) -> None:
-        """Take a host array, of the model's type or of the engine's: a copy to memory of the session's."""
+        """Takes a host array, of the model's type or the engine's, and copies it to the session's memory."""
         array = as_declared(value, self.spec.dtype)
         io = self._io_type
         if io is not None and str(array.dtype) != self.spec.dtype:
@@ -167,7 +167,7 @@ class Input:
 
 
 def import_or_refuse(name: str, device: Device, value: object, stream: Stream | None) -> ForeignArray:
-    """`import_array`, with a UsageError for what is no array."""
+    """Imports an array by `import_array`. Raises UsageError for anything else."""
     try:
         return import_array(device, value, stream)
     except TypeError as error:
@@ -190,7 +190,7 @@ class Binder:
         self._libraries: dict[type, Library] = {}
 
     def bind(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether anything changed that TensorRT has to be told. feeds: an array for each input.
+        """Tells whether anything changed that TensorRT has to know. feeds: an array for each input.
 
         The loop's first branch is what an inference costs on arrays that are where they were: no call but the library's.
         """

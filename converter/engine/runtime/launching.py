@@ -39,7 +39,7 @@ class Launcher:
             _SESSIONS.add(self._lock)
 
     def changed(self) -> None:
-        """Shapes or addresses are others from here on."""
+        """Notes that shapes or addresses change from here on."""
         self._runs = 0
 
     def __call__(self, stream: int) -> bool:

@@ -1,4 +1,4 @@
-"""Loads an engine with its plugin libraries, and reads from TensorRT what the engine says of itself."""
+"""Loads an engine with its plugin libraries, and reads the engine's description from TensorRT."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LoadedEngine:
 
 
 def read_engine(path: Path) -> Any:
-    """The file's bytes, mapped. UsageError where it cannot be read, or is too short to be an engine."""
+    """Maps the file's bytes. Raises UsageError if it cannot be read, or is too short to be an engine."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, 2)
@@ -66,7 +66,7 @@ def read_engine(path: Path) -> Any:
 
 
 def check_version(flavour: Flavour, origin: EngineIdentity) -> None:
-    """UsageError if the manifest names another TensorRT than the one that is here: it cannot load the engine."""
+    """Raises UsageError if the manifest names another TensorRT than the installed one, which cannot load the engine."""
     if not origin.built_version or version_of(origin.built_version)[:3] == flavour.version[:3]:
         return
     package = "tensorrt-rtx" if flavour.is_rtx else "tensorrt"
@@ -88,7 +88,7 @@ def load_engine(
     *,
     embedded_plugins: bool = False,
 ) -> LoadedEngine:
-    """Load plugin libraries and then the engine from its bytes. UsageError with what is wrong with either."""
+    """Loads plugin libraries and then the engine from its bytes. Raises UsageError with the faults of either."""
     trt: Any = flavour.module
     check_version(flavour, origin)
     logger = log.logger
@@ -110,7 +110,7 @@ def load_engine(
 
 
 def load_plugins(flavour: Flavour, libraries: Sequence[Path], log: TensorrtLog) -> None:
-    """Give the registry the creators of each library, once in a process. UsageError with all that fails.
+    """Gives the registry the creators of each library, once in a process. Raises UsageError with all that fails.
 
     Every bundle has a copy of its library, and the registry refuses creators that it has: by its bytes a library is known.
     """
@@ -138,7 +138,7 @@ def load_plugins(flavour: Flavour, libraries: Sequence[Path], log: TensorrtLog) 
 
 
 def describe_engine(flavour: Flavour, engine: Any, gpu: Gpu) -> EngineInfo:
-    """What an engine says of itself."""
+    """Describes the engine, as TensorRT reports it."""
     trt: Any = flavour.module
     names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
     specs = [_describe(flavour, engine, name) for name in names]
@@ -180,7 +180,7 @@ def _describe(flavour: Flavour, engine: Any, name: str) -> TensorSpec:
 
 
 def unsupported(flavour: Flavour, engine: Any, info: EngineInfo, origin: EngineIdentity) -> list[Problem]:
-    """Inputs and outputs that the runner cannot give or take: packed types, and formats that are not linear."""
+    """Lists inputs and outputs that the runner cannot handle: packed types, and formats that are not linear."""
     trt: Any = flavour.module
     problems = []
     for spec in (*info.inputs, *info.outputs):

@@ -31,7 +31,7 @@ class Output:
         return DeviceTensor(self._device, self._stream, memory, shape, self.dtype)
 
     def reserve(self, size: int) -> Memory:
-        """Memory for `size` bytes: the present block if it is large enough, else at least one twice as large.
+        """Returns memory for `size` bytes: the present block if it is large enough, else at least one twice as large.
 
         A tensor of the last run keeps the old block for as long as it is used.
         """
@@ -48,7 +48,7 @@ class Output:
 
 
 def make_allocator(flavour: Flavour, output: Output) -> Any:
-    """The IOutputAllocator that gives TensorRT an output's memory while the engine runs.
+    """Makes the IOutputAllocator that gives TensorRT an output's memory while the engine runs.
 
     shape: of the last run. error: what CUDA said when there was no memory; TensorRT's run fails then.
     """

@@ -14,7 +14,7 @@ Report = Callable[[str, float], None]
 
 @contextmanager
 def profiled(flavour: Flavour, context: Any, report: Report) -> Iterator[None]:
-    """Let an execution context report its layers in every run of the block. Each run then waits for the GPU."""
+    """Lets an execution context report its layers in every run of the block. Each run then waits for the GPU."""
     trt: Any = flavour.module
 
     class Profiler(trt.IProfiler):  # type: ignore[misc]
@@ -34,7 +34,7 @@ def profiled(flavour: Flavour, context: Any, report: Report) -> Iterator[None]:
 
 
 def inspect_layers(flavour: Flavour, engine: Any) -> str:
-    """The engine inspector's JSON; "" where there is none."""
+    """Returns the engine inspector's JSON; "" where there is none."""
     trt: Any = flavour.module
     inspector = engine.create_engine_inspector()
     return inspector.get_engine_information(trt.LayerInformationFormat.JSON) or ""

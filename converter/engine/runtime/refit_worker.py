@@ -1,4 +1,4 @@
-"""Child side of a refit: loads the engine, gives it the weights of an ONNX file, writes it anew.
+"""Child side of a refit: loads the engine, gives it the weights of an ONNX file, and writes it anew.
 
 converter/engine/child says how it talks to its parent.
 """
@@ -30,8 +30,9 @@ _MOST = 8
 
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """Do what a RefitRequest asks; {"weights": how many it can take, "again": whether this TensorRT
-    lets an engine that was built without weights take others later}."""
+    """Carries out a RefitRequest. Returns {"weights": how many it can take, "again": whether this TensorRT lets an engine
+    that was built without weights take others later}.
+    """
     request = RefitRequest.from_json(request_json)
     messages = Messages(log_path, request.run.verbose, events)
     gpu = find_gpu()
@@ -47,7 +48,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def refit(request: RefitRequest, flavour: Flavour, gpu: Gpu, log: TensorrtLog) -> dict[str, Any]:
-    """`main` with a GPU and a TensorRT that are there already."""
+    """Does the work of `main` with a GPU and a TensorRT that are there already."""
     trt: Any = flavour.module
     run, where = request.run, str(request.run.engine_path)
     origin = EngineIdentity(where, run.plugin_libraries, run.built_version, run.targets)

@@ -34,7 +34,7 @@ def run_engine(
     feeds: Sequence[Mapping[str, np.ndarray]],
     on_progress: Progress | None = None,
 ) -> RunResult:
-    """Run the engine on each set of inputs: host arrays by name, in the model's types.
+    """Runs the engine on each set of inputs: host arrays by name, in the model's types.
 
     The arrays of the result are memory-mapped and read-only. on_progress: gets one short line for each step.
 
@@ -61,14 +61,14 @@ def run_engine(
 
 
 def describe_engine(request: RunRequest, on_progress: Progress | None = None) -> EngineInfo:
-    """What the engine says of itself once it is loaded. Raises UsageError as `run_engine` does."""
+    """Returns the loaded engine's description. Raises UsageError as `run_engine` does."""
     return run_engine(request, (), on_progress).info
 
 
 def answer_of(
     worker: str, order: PlainData, request: RunRequest, on_progress: Progress | None
 ) -> dict[str, Any]:
-    """What a worker answers that loads the engine of the request. UsageError where its process dies or times out."""
+    """Returns the answer of a worker that loads the request's engine. Raises UsageError if it dies or times out."""
     try:
         return run_child(
             worker, order.to_text(), request.flavour, timeout_s=request.timeout_s, on_progress=on_progress
@@ -78,7 +78,7 @@ def answer_of(
 
 
 def death_problem(death: ChildDied, request: RunRequest) -> Problem:
-    """The problem to report when a process that had this engine loaded died or timed out."""
+    """Makes the problem to report when a process that had this engine loaded died or timed out."""
     words = build_log.tail(death.log)
     libraries = ", ".join(map(str, request.plugin_libraries))
     if death.timed_out:
@@ -100,7 +100,7 @@ def death_problem(death: ChildDied, request: RunRequest) -> Problem:
 
 
 def checked(request: RunRequest) -> RunRequest:
-    """The request as a child can take it, which works in another folder: absolute paths, a flavour that is installed.
+    """Adapts the request to a child, which works in another folder: absolute paths, an installed flavour.
 
     UsageError for what is wrong without a child.
     """

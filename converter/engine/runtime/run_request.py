@@ -1,4 +1,4 @@
-"""Describes a run to the process that makes it, and what comes back: plain data, to JSON and from it."""
+"""Describes a run to the process that makes it, and its results: plain data, to JSON and back."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RunRequest(PlainData):
 
 @dataclass(frozen=True)
 class ChildRequest(PlainData):
-    """What the child process is told: the engine, and folders of arrays (converter/engine/runtime/exchange.py).
+    """The request to the child process: the engine, and folders of arrays (converter/engine/runtime/exchange.py).
 
     inputs: one folder for each set of inputs; () to load and describe the engine only.
     outputs: as many folders, which the child makes.
@@ -83,7 +83,7 @@ class ChildRequest(PlainData):
 
 @dataclass(frozen=True)
 class RefitRequest(PlainData):
-    """What a child process is told that gives an engine new weights.
+    """The request to a child process that gives an engine new weights.
 
     onnx_path: the rewritten graph with them. output: a new file. changed: the weights that have other values than the
         engine was built with, and that TensorRT must know by name.
@@ -97,7 +97,7 @@ class RefitRequest(PlainData):
 
 @dataclass(frozen=True)
 class RunResult:
-    """What an engine gave.
+    """The results of running an engine.
 
     outputs:  by name, for each set of inputs, in the model's types (io_types undone).
     seconds:  of the whole child process.

@@ -1,4 +1,4 @@
-"""Child side of a run: loads the engine, runs it on each set of inputs, writes the outputs.
+"""Child side of a run: loads the engine, runs it on each set of inputs, and writes the outputs.
 
 converter/engine/child says how it talks to its parent.
 """
@@ -23,7 +23,7 @@ from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
 
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """Do what a ChildRequest asks; {"info": the EngineInfo, "warnings": [...]}."""
+    """Carries out a ChildRequest. Returns {"info": the EngineInfo, "warnings": [...]}."""
     request = ChildRequest.from_json(request_json)
     messages = Messages(log_path, request.run.verbose, events)
     events.phase("opening the GPU")
@@ -40,7 +40,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
 def run(
     request: ChildRequest, device: Device, flavour: Flavour, log: TensorrtLog, events: Events
 ) -> dict[str, Any]:
-    """`main` with a device and a TensorRT that are there already."""
+    """Does the work of `main` with a device and a TensorRT that are there already."""
     with Runner.of_request(request.run, device, flavour, log) as runner:
         check_profile(max(runner.info.profiles, 1), request.run.profile)
         count = len(request.inputs)

@@ -1,4 +1,4 @@
-"""Runs engines in this Python process: a Runner holds one, its Sessions run it on arrays of numpy, PyTorch, CuPy and others.
+"""Runs engines in this Python process: a Runner holds one, and its Sessions run it on arrays of numpy, PyTorch and others.
 
     from trtsmith import Runner
 
@@ -46,7 +46,7 @@ __all__ = ["DeviceTensor", "EngineInfo", "Runner", "Session", "TensorSpec"]
 
 
 class Runner:
-    """One engine on one GPU. A context manager; `close` it, or leave the block, when no session is in use any more.
+    """One engine on one GPU, as a context manager. Call `close`, or leave the block, after the last session's work.
 
     info:     what the engine says of itself.
     warnings: what the user should know although all goes well, in the order in which it was found.
@@ -104,7 +104,7 @@ class Runner:
         embedded_plugins: bool = False,
         device: int = 0,
     ) -> Runner:
-        """Load an engine from a file, or from its bytes. The manifest beside a file is not read: see `load`.
+        """Loads an engine from a file, or from its bytes. The manifest beside a file is not read: see `load`.
 
         plugins:          libraries to load first. They run code of their own.
         io_types:         inputs and outputs that have another type in the engine than in the model.
@@ -142,7 +142,7 @@ class Runner:
         profile: int = 0,
         device: int = 0,
     ) -> Runner:
-        """Load an engine by the manifest beside it: its TensorRT, its plugin libraries, the types of inputs and outputs.
+        """Loads an engine by the manifest beside it: its TensorRT, its plugin libraries, the types of inputs and outputs.
 
         profile: the optimization profile with which the runner itself is called.
 
@@ -164,16 +164,16 @@ class Runner:
 
     @classmethod
     def of_request(cls, request: RunRequest, device: Device, flavour: Flavour, log: TensorrtLog) -> Runner:
-        """What a RunRequest names, with a device, a TensorRT and a listener of the caller's."""
+        """Loads the engine of a RunRequest, with the caller's device, TensorRT and listener."""
         return cls(request, device, flavour, log)
 
     @property
     def cuda_graph(self) -> bool:
-        """Whether sessions use CUDA graphs, unless they are told otherwise."""
+        """Whether sessions use CUDA graphs by default."""
         return self._request.cuda_graph
 
     def session(self, *, profile: int = 0, stream: object = None, cuda_graph: bool | None = None) -> Session:
-        """An execution context with its own output buffers; several run at once on their streams.
+        """Makes an execution context with its own output buffers; several run at once on their streams.
 
         stream: an integer (cudaStream_t) or a stream of cuda-core, PyTorch or CuPy, which is borrowed; None: a new one.
         """
@@ -199,7 +199,7 @@ class Runner:
         )
 
     def pool(self, sessions: int = 2, *, profile: int = 0, cuda_graph: bool | None = None) -> SessionPool:
-        """Sessions for the threads of a server. Each has memory of its own: two keep a GPU busy with most networks."""
+        """Makes sessions for the threads of a server. Each has its own memory: two keep a GPU busy with most networks."""
         if sessions < 1:
             raise UsageError(
                 f"a pool of {sessions} sessions serves no request",
@@ -211,7 +211,7 @@ class Runner:
         return SessionPool(made, self._to_host, profile_feeds(self.info, profile))
 
     def pinned(self, shape: Sequence[int], dtype: Any = "float32") -> np.ndarray:
-        """An array in page-locked memory, to decode inputs into: the GPU copies from there without the CPU."""
+        """Makes an array in page-locked memory, to decode inputs into: the GPU copies from there without the CPU."""
         self._device.make_current()
         try:
             return pinned_array(self._device, shape, dtype)
@@ -224,7 +224,7 @@ class Runner:
             ) from error
 
     def __call__(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Run the engine once on arrays in the model's types; its outputs as host arrays in the model's types."""
+        """Runs the engine once on arrays in the model's types, and returns host arrays in the model's types."""
         if self._own is None:
             self._own = self.session(profile=self._request.profile)
         return self._to_host(self._own.infer(feeds, synchronise=False))
@@ -237,11 +237,11 @@ class Runner:
         return to_model(arrays, self._request.io_types)
 
     def inspect(self) -> str:
-        """What TensorRT's engine inspector tells of the layers, as its JSON; "" where it tells nothing."""
+        """Returns the engine inspector's JSON about the layers; "" if it tells nothing."""
         return inspect_layers(self._loaded.flavour, self._loaded.engine)
 
     def close(self) -> None:
-        """Write the runtime cache. The engine goes when the last of its sessions goes."""
+        """Writes the runtime cache. The engine lives on until the last of its sessions ends."""
         self._own = None
         if self._cache is not None:
             self._device.make_current()  # the cache is written for the GPU of the current context

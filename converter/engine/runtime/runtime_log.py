@@ -15,14 +15,14 @@ _MOST = 50
 
 
 class MessageLog(Protocol):
-    """What keeps TensorRT's messages: trtsmith.converter.engine.builder.messages.Messages in a child process."""
+    """Keeps TensorRT's messages, as trtsmith.converter.engine.builder.messages.Messages does in a child process."""
 
     def add(self, severity: str, message: str) -> None: ...
     def take_errors(self) -> list[str]: ...
 
 
 class TensorrtLog:
-    """TensorRT's logger with the errors it logged, and the plugin libraries that TensorRT's registry has.
+    """TensorRT's logger with its errors, and the plugin libraries in TensorRT's registry.
 
     announce:  is told each step that may end the process.
     libraries: the digest of each plugin library by its path.
@@ -36,7 +36,7 @@ class TensorrtLog:
 
 
 class ThreadMessages:
-    """TensorRT logs in the thread that calls it: two sessions in two threads must not read each other's errors."""
+    """Keeps each thread's errors apart: TensorRT logs in the calling thread, and sessions may run in several."""
 
     def __init__(self) -> None:
         self._local = threading.local()
@@ -61,7 +61,8 @@ class ThreadMessages:
 
 @functools.cache
 def process_log(flavour: Flavour) -> TensorrtLog:
-    """The log of this process for a flavour. TensorRT keeps the first logger that it is given as its global one and
-    calls it for ever, and a plugin library is registered once in a process: neither may depend on one engine's life."""
+    """Returns this process's log for a flavour. TensorRT keeps its first logger for ever, and registers a plugin library
+    once in a process: neither may depend on one engine's life.
+    """
     messages = ThreadMessages()
     return TensorrtLog(make_logger(flavour, messages), messages, lambda step: None)

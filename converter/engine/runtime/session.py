@@ -1,4 +1,4 @@
-"""Runs one execution context of an engine with a stream and output buffers of its own, without copies."""
+"""Runs one execution context of an engine with its own stream and output buffers, without copies."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Session:
         return self._stream.handle
 
     def infer(self, feeds: Mapping[str, Any], *, synchronise: bool = True) -> dict[str, DeviceTensor]:
-        """Run the engine once; its outputs by name, in memory of this session that the next run writes again.
+        """Runs the engine once. Returns its outputs by name, in memory that the next run overwrites.
 
         feeds: an array for each input, in the engine's types. On the GPU: of PyTorch, CuPy, or with DLPack or
         `__cuda_array_interface__`, contiguous; used where it is, after its producer's stream. In host memory: of
@@ -136,7 +136,7 @@ class Session:
         return self._results.copy()
 
     def enqueue(self) -> None:
-        """Queue the engine's work again, with the shapes and addresses of the last `infer`. For timing."""
+        """Queues the engine's work again, with the shapes and addresses of the last `infer`. For timing."""
         if not self._prepared:
             raise RuntimeError("call infer() first: it tells TensorRT the shapes and addresses")
         try:
@@ -145,7 +145,7 @@ class Session:
             raise UsageError(kernel_problem(error, self._loaded.origin)) from error
 
     def synchronise(self) -> None:
-        """Wait until the stream is done. UsageError if a kernel failed."""
+        """Waits until the stream is done. Raises UsageError if a kernel failed."""
         self._device.make_current()
         try:
             self._device.synchronise(self._stream)
@@ -154,12 +154,12 @@ class Session:
 
     @contextmanager
     def profiling(self, report: Callable[[str, float], None]) -> Iterator[None]:
-        """In the block, every run reports each layer's name and milliseconds, and waits for the GPU to know them."""
+        """Makes every run in the block report each layer's name and milliseconds, and wait for the GPU."""
         with profiled(self._loaded.flavour, self._context, report):
             yield
 
     def upload(self, arrays: Mapping[str, np.ndarray]) -> dict[str, DeviceTensor]:
-        """Host arrays of the engine's types as tensors on the GPU, which stay there and can be inputs again and again."""
+        """Copies host arrays of the engine's types to GPU tensors, which can be inputs again and again."""
         self._device.make_current()
         tensors = {}
         try:

@@ -1,4 +1,4 @@
-"""Lets the threads of a server share one engine: each takes a session for a request, and gives it back."""
+"""Lets the threads of a server share one engine: each takes a session for a request, and returns it."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class SessionPool:
             self._free.put(session)
 
     def __call__(self, feeds: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, np.ndarray]:
-        """What Runner gives for these arrays. Waits for a free session: TimeoutError after `timeout` seconds."""
+        """Runs the engine on these arrays, as Runner does, once a session is free. TimeoutError after `timeout` seconds."""
         with self.session(timeout=timeout) as session:
             return self._to_host(session.infer(feeds, synchronise=False))
 
     @contextmanager
     def session(self, *, timeout: float | None = None) -> Iterator[Session]:
-        """A session that no other thread has within the block. What it returns is written again after the block."""
+        """Lends a session for the block to one thread alone. Later runs overwrite its outputs after the block."""
         try:
             session = self._free.get(timeout=timeout)
         except queue.Empty:
@@ -61,7 +61,8 @@ class SessionPool:
             self._free.put(session)
 
     def warm_up(self, *feeds: Mapping[str, Any]) -> None:
-        """Run every session on each of these inputs, until kernels are compiled, memory is there and graphs are captured.
+        """Runs every session on each of these inputs until kernels are compiled, memory is allocated and graphs are
+        captured.
 
         feeds: inputs of each shape that requests will have. None: ones of the profile's smallest, usual and largest shapes.
         """
@@ -73,7 +74,7 @@ class SessionPool:
 
 
 def profile_feeds(info: EngineInfo, profile: int) -> list[dict[str, np.ndarray]]:
-    """Ones of the profile's smallest, usual and largest shapes; an input whose values decide shapes has the profile's."""
+    """Makes arrays of ones in the profile's smallest, usual and largest shapes; shape tensors get the profile's values."""
     feeds: list[dict[str, np.ndarray]] = [{}, {}, {}]
     for spec in info.inputs:
         allowed = spec.profiles[profile] if spec.profiles else Profile(spec.shape, spec.shape, spec.shape)

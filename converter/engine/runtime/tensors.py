@@ -1,4 +1,4 @@
-"""Describes an engine: its inputs and outputs, and what it was loaded with. No TensorRT, no CUDA."""
+"""Describes an engine: its inputs and outputs, and how it was loaded. Uses neither TensorRT nor CUDA."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class EngineInfo(PlainData):
-    """An engine that is loaded.
+    """A loaded engine.
 
     flavour, version:   of the TensorRT that loaded it: "tensorrt_rtx", "1.6.1.120".
     gpu:                its name, "NVIDIA H200"; compute_capability "9.0".

@@ -1,4 +1,4 @@
-"""Constants that TensorRT gets: quantized ones read by DequantizeLinear only; large ones that small ones generate."""
+"""Prepares constants for TensorRT: quantized ones for DequantizeLinear only, large ones generated from small ones."""
 
 from trtsmith.converter.rewrite.constants.generated import fold_generated
 from trtsmith.converter.rewrite.constants.moved import fold_moves

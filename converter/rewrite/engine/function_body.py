@@ -15,7 +15,7 @@ _DOMAIN = "trtsmith.body"
 
 
 def body_nodes(node: NodeView) -> list[onnx.NodeProto] | None:
-    """The nodes of the body, in the model's opset, with this node's values and attributes; None if there is no body.
+    """Returns the nodes of the body, in the model's opset, with this node's values and attributes; None if there is no body.
 
     ONNX makes some bodies for a node's attributes and the types of its inputs; there is none where it lacks a type.
     """
@@ -31,7 +31,7 @@ def body_nodes(node: NodeView) -> list[onnx.NodeProto] | None:
 
 
 def function_nodes(node: NodeView, function: onnx.FunctionProto) -> list[onnx.NodeProto]:
-    """The nodes of any function of the node's connected inputs and its outputs, with this node's values."""
+    """Returns the nodes of any function of the node's connected inputs and its outputs, with this node's values."""
     call = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     call.input.extend(f"x{i}" for i, name in enumerate(node.inputs) if name)
     call.output.extend(f"y{i}" if name else "" for i, name in enumerate(node.outputs))

@@ -1,4 +1,4 @@
-"""Defines rules: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
+"""Defines rules, which replace one standard node by others. Rules depend on this module; it depends on no rule.
 
 How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView:
 
@@ -112,7 +112,7 @@ class NodeRule:
         return (*self.op_types, *(f"{PLUGIN_NAMESPACE}::{op.name}" for op in operators() if self.plugins(op)))
 
     def concerns(self, target: Target) -> bool:
-        """Whether the rule applies to graphs for this target."""
+        """Tells whether the rule applies to graphs for this target."""
         if self.faults:
             return any(fault.concerns(target) for fault in self.faults)
         return self.flavour in ("", target.flavour)
@@ -129,7 +129,7 @@ class NodeRule:
 
 
 class NodeView:
-    """Read access to a node for rules. Facts are computed on first use.
+    """Reads a node for rules. Facts are computed on first use.
 
     name:    unique in the model. domain: "" for ONNX's own. opset: of ONNX's own domain, as the model imports it.
     version: of the node's domain. inputs, outputs: value names, "" where one is left out.
@@ -167,7 +167,7 @@ class NodeView:
         return self._attributes
 
     def is_a(self, *op_types: str) -> bool:
-        """Whether the node is one of these standard operators."""
+        """Tells whether the node is one of these standard operators."""
         return not self.domain and self.op_type in op_types
 
     def inside(self) -> Iterator[str]:
@@ -178,43 +178,43 @@ class NodeView:
             owner = owner.scope.owner
 
     def given(self, attribute: str) -> bool:
-        """Whether the node sets the attribute itself."""
+        """Tells whether the node sets the attribute itself."""
         return any(a.name == attribute for a in self.proto.attribute)
 
     def own(self, *names: str) -> dict[str, Any]:
-        """The node's attributes with these names, as far as its operator has them in this opset."""
+        """Returns the node's attributes with these names, as far as its operator has them in this opset."""
         known = schema_attributes(self.domain, self.op_type, self.version)
         return {n: self.attributes[n] for n in names if self.given(n) and (known is None or n in known)}
 
     def graph(self, attribute: str) -> onnx.GraphProto:
-        """A subgraph of the node. KeyError if it has none of that name."""
+        """Returns a subgraph of the node. KeyError if it has none of that name."""
         found: onnx.GraphProto | None = next((a.g for a in self.proto.attribute if a.name == attribute), None)
         if found is None:
             raise KeyError(attribute)
         return found
 
     def has(self, fault: Fault) -> bool:
-        """Whether the target has this fault of TensorRT."""
+        """Tells whether the target has this fault of TensorRT."""
         return fault.concerns(self.target)
 
     def because(self, faults: Sequence[Fault], mended: str = "") -> str:
-        """A note for the user: which fault of TensorRT the rewrite avoids, and how."""
+        """Notes for the user which fault of TensorRT the rewrite avoids, and how."""
         fault = next((fault for fault in faults if self.has(fault)), faults[0])
         return f"{fault}: {mended}" if mended else str(fault)
 
     def input(self, index: int) -> str:
-        """Name of an input, "" where it is left out."""
+        """Returns the name of an input, "" where it is left out."""
         return self.inputs[index] if index < len(self.inputs) else ""
 
     def output(self, index: int) -> str:
         return self.outputs[index] if index < len(self.outputs) else ""
 
     def used(self, index: int) -> bool:
-        """Whether a node or subgraph reads the output, or the graph returns it."""
+        """Tells whether a node or subgraph reads the output, or the graph returns it."""
         return self._scope.whole.used[self.output(index)] > 0
 
     def readers(self, index: int) -> list[onnx.NodeProto | None]:
-        """The nodes of all graphs that read an output; None if the graph returns it."""
+        """Returns the nodes of all graphs that read an output; None if the graph returns it."""
         name = self.output(index)
         if not name:
             return []
@@ -223,15 +223,15 @@ class NodeView:
         return [*found, None] if returned else [*found]
 
     def dtype(self, index: int) -> str | None:
-        """Element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
+        """Returns the element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
         return self._scope.dtype(self.input(index))
 
     def dims(self, index: int) -> tuple[Dim, ...] | None:
-        """Dimensions of an input: a number, a symbol, or None; None altogether for an unknown rank."""
+        """Returns dimensions of an input: a number, a symbol, or None; None altogether for an unknown rank."""
         return self._scope.dims(self.input(index))
 
     def shape(self, index: int) -> tuple[int | None, ...] | None:
-        """The shape as `dims` has it, with None for symbols."""
+        """Returns the shape as `dims` does, with None for symbols."""
         return _numbers(self.dims(index))
 
     def rank(self, index: int) -> int | None:
@@ -239,25 +239,25 @@ class NodeView:
         return None if dims is None else len(dims)
 
     def known_dtype(self, index: int) -> str:
-        """`dtype` of an input. Raises RefusedError if it is unknown."""
+        """Returns `dtype` of an input. Raises RefusedError if it is unknown."""
         dtype = self.dtype(index)
         if dtype is None:
             raise RefusedError(self.unknown(index, "the element type"))
         return dtype
 
     def known_rank(self, index: int) -> int:
-        """`rank` of an input. Raises RefusedError if it is unknown."""
+        """Returns `rank` of an input. Raises RefusedError if it is unknown."""
         return len(self.known_shape(index))
 
     def known_shape(self, index: int) -> tuple[int | None, ...]:
-        """`shape` of an input. Raises RefusedError if its rank is unknown."""
+        """Returns `shape` of an input. Raises RefusedError if its rank is unknown."""
         shape = self.shape(index)
         if shape is None:
             raise RefusedError(self.unknown(index, "the rank"))
         return shape
 
     def unknown(self, index: int, what: str) -> Refusal:
-        """Refuses an input because shape inference does not find what the rule needs: "the rank", "the last size"."""
+        """Refuses an input for which shape inference lacks what the rule needs: "the rank", "the last size"."""
         name = self.input(index)
         return Refusal(
             f"{what} of {name!r} is unknown",
@@ -270,15 +270,15 @@ class NodeView:
         return _numbers(self._scope.dims(self.output(index)))
 
     def constant(self, index: int) -> np.ndarray | None:
-        """The value of a constant input, read-only and of any size; None for other inputs."""
+        """Returns the value of a constant input, read-only and of any size; None for other inputs."""
         return self.constant_of(self.input(index))
 
     def is_constant(self, index: int) -> bool:
-        """Whether `constant` would give a value, without reading it."""
+        """Tells whether `constant` would return a value, without reading it."""
         return self._scope.is_constant(self.input(index))
 
     def folded(self, index: int, beyond: Container[str] = ()) -> bool:
-        """Whether an input is constant only through folding, so that TensorRT still sees it computed.
+        """Tells whether an input is constant only through folding, so that TensorRT still sees it computed.
 
         beyond: operators through which TensorRT sees a constant as one. False if no other computes the input.
         """
@@ -286,41 +286,41 @@ class NodeView:
         return any(op_type not in beyond for op_type in operators)
 
     def type_proto(self, index: int) -> onnx.TypeProto | None:
-        """The inferred type of an input as a proto; also of sequences and optionals."""
+        """Returns the inferred type of an input as a proto; also of sequences and optionals."""
         return self._scope.type_proto(self.input(index))
 
     def producer(self, index: int) -> onnx.NodeProto | None:
-        """The node of this graph or an outer one that makes an input; None for inputs and initializers."""
+        """Returns the node of this graph or an outer one that makes an input; None for inputs and initializers."""
         return self.producer_of(self.input(index))
 
     def producer_of(self, name: str) -> onnx.NodeProto | None:
-        """The same for any value in scope, to follow a chain of nodes."""
+        """Returns the same for any value in scope, to follow a chain of nodes."""
         return self._scope.producer(name)
 
     def is_constant_value(self, name: str) -> bool:
-        """`is_constant` for any value in scope."""
+        """Tells `is_constant` for any value in scope."""
         return self._scope.is_constant(name)
 
     def constant_of(self, name: str) -> np.ndarray | None:
-        """`constant` for any value in scope."""
+        """Returns `constant` for any value in scope."""
         value = self._scope.constant(name)
         return None if value is None or value.dtype == object else value  # strings are no numbers
 
     def type_of(self, name: str) -> onnx.TypeProto | None:
-        """`type_proto` for any value in scope."""
+        """Returns `type_proto` for any value in scope."""
         return self._scope.type_proto(name)
 
     def maker(self, index: int) -> NodeView | None:
-        """The node that makes an input, as a NodeView; None for inputs and initializers."""
+        """Returns the node that makes an input, as a NodeView; None for inputs and initializers."""
         return self.maker_of(self.input(index))
 
     def maker_of(self, name: str) -> NodeView | None:
-        """The same for any value in scope."""
+        """Returns the same for any value in scope."""
         proto = self.producer_of(name)
         return None if proto is None else NodeView(proto, proto.name, self._scope, target=self.target)
 
     def place(self, name: str) -> tuple[Scope | None, str]:
-        """The graph that holds a value in scope, which distinguishes values of one name."""
+        """Returns the graph that holds a value in scope, which distinguishes values of one name."""
         return self._scope.holder(name), name
 
     def derived(self, make: Callable[[Graph], T]) -> T:
@@ -333,18 +333,18 @@ class NodeView:
         return self._scope.whole.written
 
     def constant_of_graph(self, name: str, value: np.ndarray) -> onnx.NodeProto:
-        """A Constant node that makes the value `name`. Its weights are stored in a file of the graph."""
+        """Makes a Constant node for the value `name`. Its weights are stored in a file of the graph."""
         tensor = self._scope.whole.tensor(np.asarray(value), name)
         return helper.make_node("Constant", [], [name], value=tensor)
 
     def fresh(self, hint: str) -> str:
-        """An unused value name, from this node's first output and `hint`."""
+        """Makes an unused value name from this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
         return self._scope.whole.names.value(f"{base}/{hint}")
 
 
 def node_rule(name: str, *op_types: str, **more: Any) -> Callable[[Rewriter], NodeRule]:
-    """Makes a NodeRule of the function below it, the first paragraph of whose docstring is the rule's `doc`.
+    """Turns the decorated function into a NodeRule; the first paragraph of its docstring is the rule's `doc`.
 
     more: the other fields of NodeRule.
     """
@@ -357,14 +357,14 @@ def node_rule(name: str, *op_types: str, **more: Any) -> Callable[[Rewriter], No
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:
-    """A Constant node that makes the value `name`, of a few elements."""
+    """Makes a Constant node for the value `name`, of a few elements."""
     tensor = onnx.numpy_helper.from_array(np.asarray(value), name)
     return helper.make_node("Constant", [], [name], value=tensor)
 
 
 @cache
 def schema_defaults(domain: str, op_type: str, version: int) -> Mapping[str, Any]:
-    """Attribute defaults of the operator's schema; empty for operators unknown to onnx."""
+    """Returns attribute defaults of the operator's schema; empty for operators unknown to onnx."""
     try:
         schema = onnx.defs.get_schema(op_type, version, domain)
     except onnx.defs.SchemaError:
@@ -378,7 +378,7 @@ def schema_defaults(domain: str, op_type: str, version: int) -> Mapping[str, Any
 
 @cache
 def schema_attributes(domain: str, op_type: str, version: int) -> frozenset[str] | None:
-    """The attributes of an operator; None for operators unknown to onnx."""
+    """Returns the attributes of an operator; None for operators unknown to onnx."""
     try:
         return frozenset(onnx.defs.get_schema(op_type, version, domain).attributes)
     except onnx.defs.SchemaError:

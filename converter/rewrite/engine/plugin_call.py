@@ -23,7 +23,7 @@ def plugin_outputs(
 
 
 def is_element(dtype: str | None) -> bool:
-    """Whether `as_element` converts values of this type for a plugin. The types pass legalises other types first."""
+    """Tells whether `as_element` converts values of this type for a plugin. The types pass legalises other types first."""
     return dtype in TYPE_VARIABLES["E"] or dtype in _IN_INT32
 
 
@@ -32,5 +32,5 @@ def as_element(w: Writer, data: Value, dtype: str | None) -> Value:
 
 
 def from_element(w: Writer, data: Value, dtype: str | None) -> Value:
-    """The inverse of `as_element`."""
+    """Inverts `as_element`."""
     return w.Cast(data, to=dtype) if dtype in _IN_INT32 else data

@@ -1,4 +1,4 @@
-"""Defines passes and the records that they give back. Rules depend on this module; it depends on no rule."""
+"""Defines passes and the records that they return. Rules depend on this module; it depends on no rule."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def by_sentence(said: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def said_once(nodes: Mapping[str, Sequence[str]]) -> list[str]:
-    """One line for each sentence, with its first node and a count of further nodes."""
+    """Returns one line for each sentence, with its first node and a count of further nodes."""
     more = {sentence: f" and {len(names) - 1} more" if names[1:] else "" for sentence, names in nodes.items()}
     return [f"{names[0]}{more[sentence]}: {sentence}" for sentence, names in nodes.items()]
 

@@ -1,4 +1,4 @@
-"""Lets what a rule calls refuse the node: by an error, which becomes the rule's result."""
+"""Lets helpers of a rule refuse the node by raising an error, which becomes the rule's result."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ ROUNDS = 12
 
 @dataclass(frozen=True)
 class Ruled:
-    """What the rules did, one record for each original node.
+    """The effect of the rules, one record for each original node.
 
     changed: whether they found anything. If not, the graph is as it was.
     """

@@ -32,7 +32,7 @@ _FEW = 100
 
 
 class Writer(Builder):
-    """x: the node's inputs, without a name where one is left out. Names of values that the node can read are operands, too.
+    """Writes nodes. x: the node's inputs, without a name where one is left out. Names of readable values are operands, too.
 
     Constants go to the graph of the node, those that bodies read among them; weights to a file of it.
 
@@ -74,7 +74,7 @@ class Writer(Builder):
             )
 
     def numbers(self, count: int) -> np.ndarray:
-        """0, 1, ... as int64, up to a count from an attribute or a size. Raises RefusedError if there are too many.
+        """Counts 0, 1, ... as int64, up to an attribute's or a size's value. Raises RefusedError if there are too many.
 
         Such a vector is in the graph itself, and not in a file: copies of the graph count, too.
         """
@@ -88,8 +88,7 @@ class Writer(Builder):
         return super().fresh(hint)
 
     def finish(self, *results: Operand) -> list[onnx.NodeProto]:
-        """The nodes that compute the results. The results become the node's outputs, in order; unread outputs are left
-        out.
+        """Returns the nodes that compute the results, which become the node's outputs in order; unread outputs are left out.
 
         A result that a node has made gets the output's name, unless other nodes read it, too: TensorRT-RTX may leave such
         outputs of an engine unwritten (separate_outputs.py), so that it gets an Identity, as inputs and constants do.
@@ -117,15 +116,15 @@ class Writer(Builder):
         return kept
 
     def value(self, name: str) -> Value:
-        """An operand for a value in scope."""
+        """Makes an operand of a value in scope."""
         return Value(self, name)
 
     def number(self, value: float, dtype: str) -> Value:
-        """A scalar of an element type, "bfloat16" too."""
+        """Makes a scalar of an element type, "bfloat16" too."""
         return self.constant(np.array(value, numpy_dtype(dtype)))
 
     def constant(self, value: Operand) -> Value:
-        """Large arrays must not be changed afterwards."""
+        """Makes a constant. Large arrays must not be changed afterwards."""
         array = as_array(value)
         held = self._held[str(array.dtype), array.shape, _sample(array)]
         for other, known in held:
@@ -165,13 +164,13 @@ class Writer(Builder):
         return self.inputs(*(renamed.get(value.name, value.name) for value in graph.output))
 
     def shape(self, data: Value) -> Value:
-        """The Shape of a value; one node per value."""
+        """Writes the Shape of a value; one node per value."""
         if data.name not in self._shapes:
             self._shapes[data.name] = self.write("Shape", data)
         return self._shapes[data.name]
 
     def size(self, data: Value, axis: int) -> Value:
-        """Length of an axis as int64[1], computed by the graph."""
+        """Writes the length of an axis as int64[1], computed by the graph."""
         return self.write("Gather", self.shape(data), [axis], axis=0)
 
     def arange(self, count: Operand) -> Value:
@@ -185,7 +184,7 @@ class Writer(Builder):
         axes: Sequence[int],
         steps: Sequence[int] = (),
     ) -> Value:
-        """ValueError: steps in an opset without them."""
+        """Writes a Slice. Raises ValueError for steps in an opset without them."""
         more = {"steps": steps or [1] * len(axes)} if self.opset >= 10 or steps else {}
         return self.write("Slice", data, starts=starts, ends=ends, axes=axes, **more)
 
@@ -193,7 +192,7 @@ class Writer(Builder):
         return list(self.write("Split", data, outputs=len(sizes), axis=axis, split=list(sizes)))
 
     def pad(self, data: Value, pads: Sequence[int] | Value, value: float = 0.0, dtype: str = "") -> Value:
-        """Constant padding, begins then ends. `dtype` of data, for a value that is not 0.
+        """Pads with a constant, begins then ends. `dtype` of data, for a value that is not 0.
 
         ValueError: computed pads in an opset that has them as an attribute.
         """
@@ -206,7 +205,7 @@ class Writer(Builder):
         return self.write("Pad", data, pads, *([self.number(value, dtype)] if value else []))
 
     def clip(self, data: Operand, low: float | None, high: float | None, dtype: str) -> Value:
-        """Clip to bounds that are numbers."""
+        """Clips to bounds that are numbers."""
         if self.opset < 11:
             given = {"min": low, "max": high}
             bounds = {name: float(value) for name, value in given.items() if value is not None}
@@ -215,7 +214,7 @@ class Writer(Builder):
         return self.write("Clip", data, *ends)
 
     def round(self, data: Operand) -> Value:
-        """float32 to the nearest integer, ties to even. Round itself came with opset 11; exact before it, too."""
+        """Rounds float32 to the nearest integer, ties to even; exact even before opset 11, which introduced Round."""
         if self.opset >= 11:
             return self.write("Round", data)
         floor = self.Floor(data)
@@ -226,14 +225,14 @@ class Writer(Builder):
         return floor + self.Cast(more, to="float32")
 
     def reduce(self, op_type: str, data: Operand, axes: Sequence[int] | None, keepdims: bool = True) -> Value:
-        """ReduceSum, ReduceMax, ... over `axes`; None: all axes. Raises ValueError for an empty list."""
+        """Writes ReduceSum, ReduceMax, ... over `axes`; None: all axes. Raises ValueError for an empty list."""
         if axes is not None and not axes:
             raise ValueError("no axes: there is nothing to reduce")
         over = {} if axes is None else {"axes": list(axes)}
         return self.write(op_type, data, keepdims=int(keepdims), **over)
 
     def squeeze(self, data: Value, axes: Sequence[int]) -> Value:
-        """Squeeze; data itself for an empty list, with which ONNX would squeeze all axes of size 1."""
+        """Writes a Squeeze; returns data itself for an empty list, which ONNX takes for all axes of size 1."""
         return self.write("Squeeze", data, axes=list(axes)) if axes else data
 
     def unsqueeze(self, data: Value, axes: Sequence[int]) -> Value:

@@ -19,7 +19,7 @@ _CHUNK = 1 << 22
 
 
 def unfit(values: np.ndarray, fmt: Format) -> str:
-    """Why the numbers do not fit the type, with the first such number; "" if they fit. Infinities and NaN fit every
+    """Says why the numbers do not fit the type, with the first such number; "" if they fit. Infinities and NaN fit every
     type.
     """
     largest, smallest = 0.0, np.inf
@@ -57,7 +57,7 @@ class Converted:
         self.count = 0
 
     def tensor(self, values: np.ndarray, name: str) -> onnx.TensorProto:
-        """The values in the type, as an initializer. Raises UsageError if the file cannot be written."""
+        """Returns the values in the type, as an initializer. Raises UsageError if the file cannot be written."""
         self.count += 1
         length = values.size * self._dtype.itemsize
         if length < INLINE_LIMIT:

@@ -31,7 +31,7 @@ TYPE_ATTRIBUTES = frozenset({"dtype", "output_dtype", "softmax_precision", "stas
 
 
 def emulated(model: Model, unrounded: Collection[str] = (), kinds: Collection[int] = REDUCED) -> Model:
-    """The model with every float16 and bfloat16 value (of `kinds`) held in float32, rounded. Itself if it has none.
+    """Holds the model's float16 and bfloat16 values (of `kinds`) in float32, rounded. Returns it unchanged if it has none.
 
     Inputs and outputs of those types are float32 too: the caller rounds the inputs, and the results are rounded.
     unrounded: values that only look like float16: sums whose error is still to be added (sum_noise.py).
@@ -45,7 +45,7 @@ def emulated(model: Model, unrounded: Collection[str] = (), kinds: Collection[in
 
 
 def without_bfloat16(model: Model) -> Model:
-    """The model with bfloat16 values, but inputs and outputs, held in float32, rounded. Itself if it has none."""
+    """Holds bfloat16 values, except inputs and outputs, in float32, rounded. Returns the model unchanged if it has none."""
     if not holds_bfloat16(model.proto):
         return model
     wide = emulated(inlined(model), kinds={T.BFLOAT16})

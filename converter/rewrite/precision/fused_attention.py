@@ -1,4 +1,4 @@
-"""Finds attention: a Softmax between two products, which TensorRT fuses if all of it is in the type of the products.
+"""Finds attention: a Softmax between two products, which TensorRT fuses if all of it has the products' type.
 
 The fused kernels compute the Softmax in float32 inside. Casts around a Softmax keep TensorRT from fusing them. Engines of
 seven networks on an H200 were as accurate either way, and up to 13 % faster without.
@@ -39,7 +39,7 @@ _LONGEST = 24
 
 @dataclass
 class Attention:
-    """softmax: nodes of Softmax between two products.
+    """The attention of a network. softmax: nodes of Softmax between two products.
 
     masked: values of which a mask's lowest number is part. They leave the range of a small type without harm: it becomes the
     type's own lowest (Format.masked), whose exponential is zero as well.
@@ -66,7 +66,7 @@ def find_attention(order: Iterable[Node], fmt: Format, fits: Callable[[Scope, st
 
 
 def lowest_of_mask(values: np.ndarray, fmt: Format) -> bool:
-    """Whether all numbers beyond the type's range are negative, as in a mask."""
+    """Tells whether all numbers beyond the type's range are negative, as in a mask."""
     beyond = np.isfinite(values) & (np.abs(values) > fmt.largest)
     return bool(beyond.any() and (values[beyond] < 0).all())
 

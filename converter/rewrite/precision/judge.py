@@ -45,7 +45,7 @@ _INTEGERS = frozenset(
 
 
 def sums_few(node: Node) -> bool:
-    """Whether the node multiplies small matrices, such as those of cameras and rotations."""
+    """Tells whether the node multiplies small matrices, such as those of cameras and rotations."""
     if node.op_type not in ("MatMul", "Gemm") or node.domain:
         return False
     count = products(node)
@@ -53,7 +53,7 @@ def sums_few(node: Node) -> bool:
 
 
 def chains(order: Iterable[Node], nodes: Mapping[Node, Ports]) -> dict[Node, str]:
-    """Nodes that compute indices, positions or angles, with the kind; one pass over all nodes.
+    """Finds nodes that compute indices, positions or angles, with the kind; one pass over all nodes.
 
     order: all nodes. nodes: those that have ports of a changeable type.
     """
@@ -105,7 +105,7 @@ def _sensitive_inputs(node: Node) -> Iterator[tuple[int, str]]:
 
 
 def reads_positions(node: Node) -> bool:
-    """Whether the node samples at positions that have its compute type."""
+    """Tells whether the node samples at positions that have its compute type."""
     if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
         op = by_name()[node.op_type]
         return any(port.positions and port.type == op.key for port in op.inputs)
@@ -133,7 +133,7 @@ _LONGEST = 12
 
 
 def sums_whole_numbers(node: Node) -> bool:
-    """Whether the node multiplies whole numbers (rounded, or integers) by a constant of whole numbers."""
+    """Tells whether the node multiplies whole numbers (rounded, or integers) by a constant of whole numbers."""
     if node.domain or node.op_type not in _PRODUCTS or len(node.inputs) < 2:
         return False
     if not node.scope.is_constant(node.inputs[1]):
@@ -168,7 +168,7 @@ def _constant_whole(scope: Scope, name: str) -> bool:
 
 
 def refusal(op_type: str, fmt: Format) -> str:
-    """ "" if TensorRT builds the operator in the type, else why it is left in float32."""
+    """Returns "" if TensorRT builds the operator in the type, else why it is left in float32."""
     entry = asked_table("precision/measured_types.json")["operators"].get(op_type)
     if entry is None:
         return f"no {fmt.name} of it was measured in TensorRT"
@@ -185,7 +185,7 @@ _SPREAD = frozenset({"Add", "Div", "Log", "Pow", "Reciprocal", "Sqrt", "Sub"})
 
 
 def pools(node: Node) -> bool:
-    """Whether the node averages activations and is not part of a norm.
+    """Tells whether the node averages activations and is not part of a norm.
 
     TensorRT sums it in float32, whatever its type: the error of its means is that of rounding them, up to 65,536 elements of
     a mean of 1,000 (seen on an H200).
@@ -209,7 +209,7 @@ class Wish(Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """reason: why float32; "" where nothing needs to be said."""
+    """The judgement on a node. reason: why float32; "" where nothing needs to be said."""
 
     wish: Wish
     reason: str = ""
@@ -380,12 +380,12 @@ def _exact(node: Node) -> str:
 
 
 def refused(node: Node, fmt: Format) -> str:
-    """Why the node cannot have the type at all; "" if it can. Plugins decide by their ports."""
+    """Says why the node cannot have the type at all; "" if it can. Plugins decide by their ports."""
     return "" if node.domain == PLUGIN_NAMESPACE else refusal(node.op_type, fmt)
 
 
 def foreign(node: Node) -> str:
-    """Why the types of a node are unknown; "" for ONNX's operators and trtsmith's."""
+    """Says why the types of a node are unknown; "" for ONNX's operators and trtsmith's."""
     if described(node) or node.op_type in INTERFACES:
         return ""
     return "an operator whose types trtsmith does not know"

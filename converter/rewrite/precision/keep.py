@@ -18,7 +18,7 @@ ASKED = "--keep-fp32 {}"
 
 @dataclass(frozen=True)
 class Kept:
-    """A node that stays in float32, and why."""
+    """A node that stays in float32, and the reason."""
 
     node: str
     op_type: str
@@ -28,7 +28,7 @@ class Kept:
 def kept_by_user(
     wanted: Sequence[str], nodes: Iterable[tuple[str, str]], rewrites: Iterable[Rewrite] = ()
 ) -> dict[str, str]:
-    """The flag that keeps each node that the user named, by node name.
+    """Returns the flag that keeps each node that the user named, by node name.
 
     nodes:    (name, operator, with its domain where it has one) of the graph that TensorRT gets.
     rewrites: what nodes of the model became, so that their names and operators may be used too; constants, of some.

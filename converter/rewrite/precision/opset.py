@@ -34,12 +34,12 @@ _APART = "trtsmith.apart"
 
 
 def opset_of(model: Model) -> int:
-    """The version of ONNX's own operators that the model imports."""
+    """Returns the version of ONNX's own operators that the model imports."""
     return next((int(o.version) for o in model.proto.opset_import if not normalise_domain(o.domain)), 1)
 
 
 def at_least(model: Model, opset: int) -> Model:
-    """The model converted to that opset by onnx; itself if its opset is as new. Inferred types stay inferred.
+    """Converts the model to that opset with onnx, unless it is as new. Inferred types stay inferred.
 
     The converter sees no weights: they are inputs to it, and are put back. ConversionError: it cannot convert the model,
     or the model has graphs inside nodes, which the converter leaves as they are.

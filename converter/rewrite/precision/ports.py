@@ -1,4 +1,4 @@
-"""Finds a node's float32 inputs and outputs that may have another type, by ONNX's schemas and the definitions."""
+"""Finds a node's float32 inputs and outputs that may have another type, from ONNX's schemas and the definitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ports:
 
 
 def reducible_ports(node: Node, elem: int) -> Ports:
-    """Ports whose type variable may be `elem` in some opset: TensorRT ignores the opset.
+    """Finds ports whose type variable may be `elem` in some opset: TensorRT ignores the opset.
 
     None for operators that neither ONNX nor a definition of ours describes.
     """
@@ -41,7 +41,7 @@ def reducible_ports(node: Node, elem: int) -> Ports:
 
 
 def described(node: Node) -> bool:
-    """Whether an ONNX schema or a definition gives the node's types."""
+    """Tells whether an ONNX schema or a definition gives the node's types."""
     return _kinds(node, T.FLOAT) is not None
 
 

@@ -123,7 +123,7 @@ def reduce_precision(
 
 
 def values_in_float32(model: Model, fmt: Format, kept: Collection[str] | None) -> frozenset[str]:
-    """Results of nodes that stay in float32 when the model is reduced. Needs inferred types and no functions.
+    """Finds results of nodes that stay in float32 when the model is reduced. Needs inferred types and no functions.
 
     kept: names of the nodes that stay in float32 for a reason, from the report of a reduction; None: the pass judges them.
     """

@@ -1,5 +1,4 @@
-"""Chooses where the network's precision changes: nodes that may be in either type join the neighbours that need the
-fewest Casts."""
+"""Chooses where the network's precision changes: nodes free in type follow the neighbours that need the fewest Casts."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ Place = tuple[Scope, str]
 
 @dataclass
 class Flow:
-    """Which nodes read which values. Casts are left out: they read and produce any type.
+    """The nodes' reading of values. Casts are left out: they read and produce any type.
 
     readers: nodes with a port of a changeable type. bound: values that something needs in float32 whatever the nodes do.
     """
@@ -38,7 +37,7 @@ def is_cast(node: Node) -> bool:
 
 
 def flow_of(order: Iterable[Node], ports: Mapping[Node, Ports], reduced_io: bool) -> Flow:
-    """order: all nodes of all graphs. reduced_io: whether the model's outputs are reduced too."""
+    """Follows all nodes of all graphs. order: these nodes. reduced_io: whether the model's outputs are reduced too."""
     flow = Flow()
     roots: dict[Scope, None] = {}
     for node in order:

@@ -15,7 +15,7 @@ from trtsmith.importers.counted import counted
 
 @dataclass(frozen=True)
 class OutputError:
-    """An output's error, ||y - x|| / ||x||, and what is allowed."""
+    """An output's error, ||y - x|| / ||x||, and the allowed one."""
 
     output: str
     error: float
@@ -44,7 +44,7 @@ class SumsReport:
     why: str = ""
 
     def line(self) -> str:
-        """For the user: how many nodes stay in float32, why, and the flag to change that; "" without long sums."""
+        """Tells the user how many nodes stay in float32, why, and the flag to change that; "" without long sums."""
         if not self.long and not self.kept:
             return ""
         nodes = f"{counted(self.long, 'node')} of more than {LONGEST} products"
@@ -103,7 +103,7 @@ class PrecisionReport:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the network is as it was."""
+        """Whether the network is unchanged."""
         return self.own or self.share is not None
 
     def summary(self) -> str:
@@ -136,7 +136,7 @@ class PrecisionReport:
         )
 
     def warning(self) -> str:
-        """That most products are in float32, with the most frequent reasons; "" where at least half are in the type."""
+        """Warns if most products are in float32, with the most frequent reasons; "" otherwise."""
         if 2 * self.products_reduced >= self.products:
             return ""
         groups: dict[str, list[Kept]] = {}
@@ -150,7 +150,7 @@ class PrecisionReport:
         return "; ".join([few, *why])
 
     def to_json(self) -> dict[str, Any]:
-        """An error that is not finite is null there: JSON has no infinity."""
+        """Returns plain data. An error that is not finite is null there: JSON has no infinity."""
         document = asdict(self)
         for one in (document["sums"] or {}).values():
             if isinstance(one, dict) and not isfinite(one["error"]):

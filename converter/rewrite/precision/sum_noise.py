@@ -60,7 +60,9 @@ _Nodes = Generator[onnx.NodeProto, None, str]
 
 
 class Summed(NamedTuple):
-    """sums: values that are not rounded before the noise is added to them (converter/rewrite/precision/emulate.py)."""
+    """A model with noisy sums. sums: values not rounded before the noise is added
+    (converter/rewrite/precision/emulate.py).
+    """
 
     model: Model
     sums: frozenset[str]
@@ -72,7 +74,7 @@ def with_float16_sums(
     exact: Collection[str] = (),
     feeds: Mapping[str, np.ndarray] | None = None,
 ) -> Summed:
-    """The model with results of sums of products as if summed in float16; itself if it has no such sums.
+    """Changes sums of products as if summed in float16. Returns the model itself if it has no such sums.
 
     elem:  type of the results that are so summed: float16, or float32 where Casts behind them round.
     exact: names of nodes whose sums stay as they are.
@@ -101,7 +103,7 @@ def with_float16_sums(
 
 
 def noise_of(count: int) -> float:
-    """Noise of a float16 sum of this many products, relative to the results' root mean square, without their final
+    """Estimates the noise of a float16 sum of this many products, relative to the results' root mean square, before
     rounding.
     """
     variance = count / (2 * _AT_ONCE) + 0.5 - 1.0

@@ -1,4 +1,4 @@
-"""Counts the products that a node sums for one value of its result, and limits how many a reduced type may sum."""
+"""Counts the products that a node sums for each value of its result, and limits this count in a reduced type."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ factors and the result.
 
 
 def longest_sum(target: Target, fmt: Format) -> int | None:
-    """Most products that a node may sum in the type; None: no limit."""
+    """Returns the most products that a node may sum in the type; None: no limit."""
     return LONGEST if fmt is FP16 and FLOAT16_SUMS.concerns(target) else None
 
 
 def sums_more_than(node: Node, longest: int) -> bool:
-    """Whether the node sums more products than that. Nodes with an unknown number do."""
+    """Tells whether the node sums more products than that. Nodes with an unknown number do."""
     if node.domain or node.op_type not in _SUMMED:
         return False
     count = products(node)
@@ -56,12 +56,12 @@ def sums_more_than(node: Node, longest: int) -> bool:
 
 
 def is_sum(node: Node) -> bool:
-    """Whether the node sums products."""
+    """Tells whether the node sums products."""
     return not node.domain and node.op_type in _SUMMED
 
 
 def summing_nodes(model: Model) -> tuple[str, ...]:
-    """Names of nodes that sum float16 products: unknown counts first, then the largest.
+    """Names nodes that sum float16 products: unknown counts first, then the largest.
 
     Types are inferred.
     """
@@ -75,7 +75,7 @@ def summing_nodes(model: Model) -> tuple[str, ...]:
 
 
 def own_long_sums(model: Model, target: Target) -> tuple[str, ...]:
-    """Nodes of a float16 model that sum more products than the target does accurately, by name or result.
+    """Finds nodes of a float16 model that sum more products than the target does accurately, by name or result.
 
     Types are inferred.
     """
@@ -83,7 +83,7 @@ def own_long_sums(model: Model, target: Target) -> tuple[str, ...]:
 
 
 def long_sums(model: Model) -> tuple[str, ...]:
-    """Nodes that sum more than LONGEST products of float16, or an unknown number."""
+    """Finds nodes that sum more than LONGEST products of float16, or an unknown number."""
     if FP16.elem not in elem_types(model.proto.graph):
         return ()
     return tuple(
@@ -95,7 +95,7 @@ def long_sums(model: Model) -> tuple[str, ...]:
 
 
 def reduced_share(reduced: Mapping[Node, bool], whole: Collection[Node]) -> float | None:
-    """Share of a quantized network's products in the reduced type; None if plugins compute in it too.
+    """Returns the share of a quantized network's products in the reduced type; None if plugins compute in it too.
 
     whole: nodes that add up products of whole numbers. Sizes that are not known count as 1.
     """
@@ -112,7 +112,7 @@ def _work(node: Node) -> int:
 
 
 def products(node: Node) -> int | None:
-    """How many products each result value sums; None if shapes do not tell."""
+    """Counts the products that each result value sums; None if shapes do not tell."""
     shapes = [node.scope.dims(name) if name else None for name in node.inputs]
     shapes += [None] * (_MOST_READ - len(shapes))  # those that a broken model lacks
     given = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}

@@ -108,7 +108,7 @@ _FLOATS: dict[int, str] = {**{elem: dtype_name(elem) for elem in REDUCED}, T.FLO
 
 
 def widen_precision(graph: Graph, *, wide_io: bool = False) -> Reduction:
-    """Every float16 and bfloat16 value of the graph in float32, in place; an empty report if it has none.
+    """Widens every float16 and bfloat16 value of the graph to float32, in place. The report is empty if it has none.
 
     wide_io: whether inputs and outputs of the model get float32 too; they keep their types otherwise, with Casts.
     Types are inferred, before and afterwards.

@@ -30,7 +30,7 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_elements import rewrite_sc
 
 
 def squeeze_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
-    """Squeeze with explicit axes: those of size 1 throughout the profile, if no other axis can be 1."""
+    """Writes a Squeeze with explicit axes: those of size 1 throughout the profile, if no other axis can be 1."""
     if len(node.inputs) > 1 or any(a.name == "axes" for a in node.proto.attribute):
         return None
     dims = analysis.of(node.scope, node.inputs[0]).dims
@@ -41,7 +41,7 @@ def squeeze_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | 
 
 
 def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
-    """Reshape with a constant target: 0 for copied sizes, and at most one -1."""
+    """Writes a Reshape with a constant target: 0 for copied sizes, and at most one -1."""
     if len(node.inputs) != 2 or not all(node.inputs) or node.scope.is_constant(node.inputs[1]):
         return None
     data, made = (analysis.of(node.scope, name) for name in (node.inputs[0], node.outputs[0]))
@@ -53,7 +53,7 @@ def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | 
 
 
 def scatter_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
-    """Scatter by ScatterND if there are more indices than rows, always or at the largest shapes; else None.
+    """Writes a Scatter by ScatterND if there are more indices than rows, always or at the largest shapes; else None.
 
     One with a reduction is left to the rules, which write it for any sizes.
     """
@@ -76,7 +76,7 @@ def _beyond(analysis: RangeAnalysis, size: SizeExpr, count: SizeExpr) -> bool:
 
 
 def inlined(node: Node, branch: str) -> list[onnx.NodeProto]:
-    """The nodes of a branch, renamed to make the If's outputs."""
+    """Returns the nodes of a branch, renamed to make the If's outputs."""
     view = NodeView(up_to_date(node), node.name, node.scope)
     w = Writer(view)
     return w.finish(*w.inline(view.graph(branch)))

@@ -40,7 +40,7 @@ FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
 
 @dataclass(frozen=True, eq=False)
 class KnownValue:
-    """elem_type: onnx.TensorProto.DataType, 0 if unknown. dims: None for an unknown rank.
+    """The known part of a value. elem_type: onnx.TensorProto.DataType, 0 if unknown. dims: None for an unknown rank.
 
     given: a constant's array, or `items`.
     items: an array of SizeExpr, and None for elements of which nothing is known; None altogether for values that are not
@@ -59,7 +59,7 @@ class KnownValue:
 
     @property
     def followed(self) -> int:
-        """How many elements are tracked; 0 for a constant whose elements were never read."""
+        """The number of tracked elements; 0 for a constant whose elements were never read."""
         asked = self.given is not None and (self.given.dtype == object or "items" in self.__dict__)
         return self.given.size if asked and self.given is not None else 0
 
@@ -74,7 +74,7 @@ class KnownValue:
 
     @property
     def sizes(self) -> tuple[int, ...] | None:
-        """The shape, where it is one."""
+        """Returns the shape, if each size is a single number."""
         return None if self.dims is None else numbers(self.dims)
 
     def numbers(self) -> tuple[int, ...] | None:
@@ -93,13 +93,13 @@ UNKNOWN = KnownValue()
 
 
 def numbers(exprs: Sequence[SizeExpr]) -> tuple[int, ...] | None:
-    """Values of expressions that are all single numbers."""
+    """Returns the values of expressions that are all single numbers."""
     found = tuple(expr.low for expr in exprs if expr.low == expr.high)
     return found if len(found) == len(exprs) else None
 
 
 def few(sizes: Sequence[int] | None) -> bool:
-    """Whether this many elements are tracked. numpy's product wraps around."""
+    """Tells whether this many elements are tracked. numpy's product wraps around."""
     return sizes is not None and prod(sizes) <= MOST_ITEMS
 
 
@@ -108,7 +108,7 @@ def fixed(sizes: Sequence[int]) -> Dims:
 
 
 def known(elem_type: int, dims: Dims | None, items: Any = None) -> KnownValue:
-    """Elements that the type does not have are unknown: it would wrap around, or round."""
+    """Makes a known value. Elements that the type lacks are unknown: they would wrap around, or round."""
     if items is None or dims is None or items.size > MOST_ITEMS:
         return KnownValue(elem_type, dims)
     array = np.empty(items.shape, object)
@@ -122,7 +122,7 @@ def known(elem_type: int, dims: Dims | None, items: Any = None) -> KnownValue:
 
 
 def of_array(array: np.ndarray, elem_type: int) -> KnownValue:
-    """A constant."""
+    """Makes a known constant."""
     dims = fixed(array.shape)
     if array.size > MOST_ITEMS or elem_type not in _RANGES:
         return KnownValue(elem_type, dims)
@@ -146,7 +146,7 @@ def _items(array: np.ndarray, elem_type: int) -> np.ndarray | None:
 
 
 def broadcast(algebra: SizeAlgebra, shapes: Sequence[Dims]) -> Dims:
-    """The broadcast shape. Where sizes differ, one is taken to be 1: otherwise the model would not run."""
+    """Computes the broadcast shape. If sizes differ, one is taken to be 1: otherwise the model would not run."""
     result: list[SizeExpr] = []
     for axis in range(1, max(map(len, shapes), default=0) + 1):
         size = constant(1)

@@ -32,7 +32,7 @@ class OperatorView:
         return self.node.scope.whole.opset("")
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """The node's attribute, else the schema's default, else the given one."""
+        """Returns the node's attribute, else the schema's default, else the given one."""
         if self._attributes is None:
             own = {a.name: onnx.helper.get_attribute_value(a) for a in self.node.proto.attribute}
             self._attributes = {**schema_defaults("", self.node.op_type, self.opset), **own}
@@ -40,7 +40,7 @@ class OperatorView:
         return value.decode(errors="replace") if isinstance(value, bytes) else value
 
     def given(self, index: int) -> bool:
-        """Whether the input is connected."""
+        """Tells whether the input is connected."""
         return index < len(self.node.inputs) and bool(self.node.inputs[index])
 
     def input(self, index: int) -> KnownValue:
@@ -51,21 +51,21 @@ class OperatorView:
         return None if dims is None else len(dims)
 
     def ints(self, index: int, attribute: str = "") -> tuple[int, ...] | None:
-        """Numbers of an input, or of the attribute that older opsets use; None if unknown."""
+        """Returns the numbers of an input, or of the attribute that older opsets use; None if unknown."""
         value = self.attribute(attribute) if attribute else None
         if value is not None:
             return tuple(value) if isinstance(value, (list, tuple)) else (value,)
         return self.input(index).numbers()
 
     def exprs(self, index: int, attribute: str = "") -> list[SizeExpr | None] | None:
-        """The same as expressions, which need not be single numbers."""
+        """Returns the same as expressions, which need not be single numbers."""
         value = self.attribute(attribute) if attribute else None
         if value is not None:
             return list(map(constant, value))
         return self.input(index).exprs()
 
     def elem_type(self, index: int = 0) -> int:
-        """The element type of an output, as inferred; that of the first input otherwise."""
+        """Returns the element type of an output, as inferred; that of the first input otherwise."""
         name = self.node.outputs[index] if index < len(self.node.outputs) else ""
         return (self.node.scope.elem_type(name) if name else 0) or self.input(0).elem_type
 
@@ -73,28 +73,28 @@ class OperatorView:
         return self.elem_type(index) in FLOATS
 
     def size(self, hint: object, low: int = 0, high: int = MOST) -> SizeExpr:
-        """An output size of which only the range is known. hint: tells several sizes of a node apart."""
+        """Makes an output size of which only the range is known. hint: tells several sizes of a node apart."""
         return self.algebra.fresh((id(self.node), hint), low, high)
 
     def sizes(self, count: int, output: int = 0) -> Dims:
-        """Unknown sizes for a value of this rank. Raises ValueError if the rank is too high to track."""
+        """Makes unknown sizes for a value of this rank. Raises ValueError if the rank is too high to track."""
         if count > MOST_DIMENSIONS:
             raise ValueError(count)
         return tuple(self.size((output, axis)) for axis in range(count))
 
     def length(self, expr: SizeExpr | None, hint: object) -> SizeExpr:
-        """A computed size, at least 0; an unknown size if it could not be computed."""
+        """Makes a computed size, at least 0; an unknown size if it could not be computed."""
         if expr is None or expr.low < 0 or expr.high > MOST:
             low, high = (0, MOST) if expr is None else (max(expr.low, 0), min(expr.high, MOST))
             return self.size(hint, low, high) if low <= high else self.size(hint)
         return expr
 
     def made(self, dims: Dims | None, items: Any = None, output: int = 0) -> KnownValue:
-        """An output of the inferred element type."""
+        """Makes an output of the inferred element type."""
         return known(self.elem_type(output), dims, items)
 
     def indices(self, dims: Dims | None, items: Any = None) -> KnownValue:
-        """An output of int64, as positions and sizes are."""
+        """Makes an output of int64, as positions and sizes are."""
         return known(TensorProto.INT64, dims, items)
 
 
@@ -106,5 +106,5 @@ Propagations = Mapping[str, Propagation]
 
 
 def normal_axis(axis: int, rank: int) -> int | None:
-    """An axis counted from the front; None if it is out of range."""
+    """Returns an axis counted from the front; None if it is out of range."""
     return axis % rank if -rank <= axis < rank else None

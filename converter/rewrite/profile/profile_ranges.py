@@ -25,7 +25,7 @@ class ProfileRanges:
 def ranges_of(
     profiles: Sequence[Mapping[str, ShapeRange]], values: Sequence[Mapping[str, ShapeRange]] = ()
 ) -> ProfileRanges:
-    """Ranges that hold for every profile. An input that a profile leaves out is unknown."""
+    """Computes ranges that hold for every profile. An input that a profile leaves out is unknown."""
     return ProfileRanges(_hulls(profiles), _hulls(values))
 
 
@@ -43,7 +43,7 @@ def _hulls(profiles: Sequence[Mapping[str, ShapeRange]]) -> dict[str, tuple[Rang
 
 
 def with_fixed_sizes(model: Model, ranges: ProfileRanges) -> Model:
-    """The model with input sizes that the profiles fix; itself if they fix none. Contradicting ranges are ignored.
+    """Writes into the model the input sizes that the profiles fix, if any. Contradicting ranges are ignored.
 
     An empty dimension stays dynamic: parsers take a 0 for one that is not known.
     """

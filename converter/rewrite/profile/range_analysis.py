@@ -43,7 +43,7 @@ class NestedResults:
         self._algebra = algebra
 
     def common(self, one: KnownValue, other: KnownValue, key: tuple[object, ...]) -> KnownValue:
-        """What holds for a value that may be either of two."""
+        """Returns the knowledge that holds for either of two values."""
         elem_type = one.elem_type if one.elem_type == other.elem_type else 0
         if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
             return KnownValue(elem_type)
@@ -65,7 +65,7 @@ class NestedResults:
         return a if a == b else self._algebra.fresh(key, min(a.low, b.low), max(a.high, b.high))
 
     def widened(self, before: KnownValue, after: KnownValue, key: tuple[object, ...]) -> KnownValue:
-        """What holds for a loop state in every iteration. A size that changes is unknown."""
+        """Returns the knowledge that holds for a loop state in every iteration. A size that changes is unknown."""
         elem_type = before.elem_type or after.elem_type
         if before.dims is None or after.dims is None or len(before.dims) != len(after.dims):
             return KnownValue(elem_type)
@@ -83,7 +83,7 @@ class NestedResults:
         return known(elem_type, dims, items.reshape(before.items.shape))
 
     def escaped(self, one: KnownValue, mark: int, key: tuple[object, ...]) -> KnownValue:
-        """A loop's final value outside the loop: for sizes of one iteration only the range is kept."""
+        """Returns a loop's final value outside the loop: for sizes of one iteration only the range is kept."""
         if one.dims is None:
             return one
         outside = partial(self._outside, mark)
@@ -105,7 +105,7 @@ class NestedResults:
     def collected(
         self, one: KnownValue, mark: int, runs: SizeExpr | None, key: tuple[object, ...]
     ) -> KnownValue:
-        """A loop's scan output. Its other sizes are unknown if there may be no iteration."""
+        """Returns a loop's scan output. Its other sizes are unknown if there may be no iteration."""
         if one.dims is None:
             return KnownValue(one.elem_type)
         count = runs if runs is not None and runs.high <= MOST else self._algebra.fresh((*key, "runs"))
@@ -136,7 +136,7 @@ MOST_ELEMENTS = 1 << 20
 
 
 class RangeAnalysis:
-    """What is known of every value of a graph for all sizes of the profile.
+    """The knowledge of every value of a graph for all sizes of the profile.
 
     known: by graph and name. Graphs that no size in the profile runs are not looked at. nodes, elements: how many more may
     be looked at, and followed; then nothing is known but what inference says.
@@ -153,7 +153,7 @@ class RangeAnalysis:
         self._run(graph.root, {name: self._given(graph.root, name) for name in graph.root.inputs})
 
     def of(self, scope: Scope, name: str) -> KnownValue:
-        """The known range of a value that a node of the graph can read."""
+        """Returns the known range of a value that a node of the graph can read."""
         holder = scope.holder(name) if name else None
         if holder is None:
             return UNKNOWN
@@ -164,7 +164,7 @@ class RangeAnalysis:
         return UNKNOWN if found is None else found
 
     def live(self, node: Node) -> tuple[Scope, ...]:
-        """The subgraphs that can run: one branch if the If's condition is known."""
+        """Returns the subgraphs that can run: one branch if the If's condition is known."""
         if node.op_type != "If" or node.domain:
             return node.scopes
         condition = self.of(node.scope, node.inputs[0]).numbers()
@@ -175,7 +175,7 @@ class RangeAnalysis:
         return tuple(scope for scope, name in zip(node.scopes, names, strict=True) if name == wanted)
 
     def knows(self, node: Node) -> bool:
-        """Whether the analysis has a rule for the operator instead of leaving it to inference."""
+        """Tells whether the analysis has a rule for the operator instead of leaving it to inference."""
         return not node.domain and (node.op_type in _PROPAGATIONS or node.op_type in ("If", "Loop", "Scan"))
 
     def _given(self, root: Scope, name: str) -> KnownValue:

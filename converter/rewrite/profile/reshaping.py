@@ -57,7 +57,7 @@ def _reshape(v: OperatorView) -> Sequence[KnownValue]:
 
 
 def reshaped(v: OperatorView, data: Dims | None, wanted: Sequence[SizeExpr | None], zero: bool) -> Dims:
-    """The sizes that a Reshape's target gives. zero: whether a 0 means size 0 and not a copy."""
+    """Computes the sizes that a Reshape's target gives. zero: whether a 0 means size 0 and not a copy."""
     dims: list[SizeExpr] = []
     hole = None
     for axis, expr in enumerate(wanted):
@@ -107,7 +107,7 @@ def _flatten(v: OperatorView) -> Sequence[KnownValue]:
 
 
 def squeezed_axes(v: OperatorView) -> tuple[int, ...] | None:
-    """The axes that a Squeeze removes; None if it is unknown which sizes are 1."""
+    """Returns the axes that a Squeeze removes; None if it is unknown which sizes are 1."""
     dims = v.input(0).dims
     if dims is None:
         return None

@@ -1,4 +1,4 @@
-"""Exact arithmetic on sizes that a profile bounds: polynomials with integer coefficients over atoms, each with an interval.
+"""Computes exactly with sizes that a profile bounds: polynomials with integer coefficients over atoms with intervals.
 
 An atom is a size of which only the range is known: a dynamic dimension of an input, or what an operation gives that is no
 polynomial, such as the floor of a half. Atoms of one key are one atom, so equal computations have equal results.
@@ -54,7 +54,7 @@ _SMALL = {value: SizeExpr((((), value),) if value else (), value, value) for val
 
 
 def constant(value: int) -> SizeExpr:
-    """The expression of a number."""
+    """Makes the expression of a number."""
     return _SMALL.get(value) or SizeExpr((((), value),), value, value)
 
 
@@ -74,7 +74,7 @@ class SizeAlgebra:
         return len(self._bounds)
 
     def atom(self, key: Hashable, low: int = 0, high: int = MOST) -> SizeExpr:
-        """An atom with a known interval. Equal keys mean equal values."""
+        """Makes an atom with a known interval. Equal keys mean equal values."""
         if low >= high:
             return constant(low)
         number = self._atoms.get(key)
@@ -90,11 +90,11 @@ class SizeAlgebra:
         return SizeExpr((((number,), 1),), low, high)
 
     def fresh(self, key: Hashable, low: int = 0, high: int = MOST) -> SizeExpr:
-        """An atom for a value of unknown origin. The same key with another interval is another atom."""
+        """Makes an atom for a value of unknown origin. The same key with another interval is another atom."""
         return self.atom((key, low, high), low, high)
 
     def add(self, a: SizeExpr, b: SizeExpr, factor: int = 1) -> SizeExpr | None:
-        """a + factor · b"""
+        """Computes a + factor · b."""
         if a.number is not None and b.number is not None:
             return _near(a.number + factor * b.number)
         sums = dict(a.terms)
@@ -124,7 +124,7 @@ class SizeAlgebra:
         return result
 
     def floor_div(self, a: SizeExpr, b: SizeExpr) -> SizeExpr | None:
-        """floor(a / b). None unless b is positive and, for a b that is not a number, a is not negative."""
+        """Computes floor(a / b). None unless b is positive and, for a b that is not a number, a is not negative."""
         divisor = b.number
         if divisor is not None and divisor > 0:
             return self._floor_div_number(a, divisor)
@@ -158,7 +158,7 @@ class SizeAlgebra:
         return None if above is None else self.floor_div(above, constant(divisor))
 
     def mod(self, a: SizeExpr, b: SizeExpr) -> SizeExpr | None:
-        """a - b · floor(a / b), for a number b that is positive."""
+        """Computes a - b · floor(a / b), for a number b that is positive."""
         divisor = b.number
         floor = None if divisor is None or divisor <= 0 else self.floor_div(a, b)
         if floor is None or divisor is None:
@@ -185,7 +185,7 @@ class SizeAlgebra:
         return self.atom(("max", frozenset((a, b))), max(a.low, b.low), max(a.high, b.high))
 
     def less(self, a: SizeExpr, b: SizeExpr) -> SizeExpr:
-        """1 or 0, or an unknown of the two."""
+        """Returns 1 or 0, or an unknown of the two."""
         difference = self.sub(a, b)
         if difference is None:
             return self.atom(("less", a, b), 0, 1)
@@ -196,7 +196,7 @@ class SizeAlgebra:
         return self.atom(("less", a, b), 0, 1)
 
     def equal(self, a: SizeExpr, b: SizeExpr) -> SizeExpr:
-        """1 or 0, or an unknown of the two. Never 1 where all but a number has a divisor that the number has not."""
+        """Returns 1 or 0, or an unknown of the two. Never 1 if a divisor of all other terms does not divide the number."""
         difference = self.sub(a, b)
         key = "equal", frozenset((a, b))
         if difference is None:

@@ -22,7 +22,7 @@ class Rounding:
 
 
 def converted(value: Value, source: int, target: int, how: Rounding) -> Value:
-    """A value of the ONNX type `source` as one of the ONNX type `target`, each in its legal type.
+    """Converts a value of the ONNX type `source` to the ONNX type `target`, each in its legal type.
 
     The same value, if nothing has to be done.
     """

@@ -17,7 +17,7 @@ _MOD = 10
 
 
 def wrapped(value: Value, elem: int, range_: Integer) -> Value:
-    """`value`, of the type `elem` (int32 or int64), modulo 2**bits into the range.
+    """Reduces `value`, of the type `elem` (int32 or int64), modulo 2**bits into the range.
 
     Exact also where `value` has itself wrapped around in its type, as 2**bits divides 2**32 and 2**64.
     """
@@ -40,7 +40,7 @@ def _residue(value: Value, size: np.integer[Any]) -> Value:
 
 
 def as_integer(value: Value, elem: int, source: Integer | None, target: Integer) -> Value:
-    """A value of the type `elem`, whose ONNX range is `source` (None: a float or bool), in the legal type of `target`.
+    """Converts a value of type `elem`, with ONNX range `source` (None: a float or bool), to the legal type of `target`.
 
     Integers lose their higher bits, as ONNX's Cast says. Floats are truncated; beyond the target's range ONNX leaves the
     result open, and they wrap, as onnx.reference and onnxruntime on x86 do.

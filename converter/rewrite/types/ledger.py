@@ -35,7 +35,7 @@ _LOSSES: Mapping[tuple[int, str], str] = {
 
 
 class Ledger:
-    """`changed`: whether anything about the model did."""
+    """Collects these records. `changed`: whether anything about the model changed."""
 
     def __init__(self, whole: Graph) -> None:
         self._whole = whole
@@ -49,7 +49,7 @@ class Ledger:
         self.io_types.setdefault(name, IoType(name, dtype_name(elem), dtype_name(legal_type(elem))))
 
     def record(self, node: Node, label: str, what: str, made: list[Node | onnx.NodeProto], elem: int) -> None:
-        """label: what the node is called if it has no name of its own. made: what stands for it, and gets names."""
+        """Records a node. label: its name if it has none of its own. made: its replacements, which get names."""
         names = self._whole.names
         name = node.name
         if not name or names.nodes_called(name) > 1:
@@ -70,7 +70,7 @@ class Ledger:
 
 
 def what_changed(elems: Sequence[int]) -> str:
-    """A phrase such as "uint16 in int32"."""
+    """Words the change, as in "uint16 in int32"."""
     if not elems:
         return "in legal types"
     counted = Counter(elems)

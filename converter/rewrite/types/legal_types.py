@@ -96,13 +96,13 @@ def legal_type(elem: int) -> int:
 
 
 def legal_array(array: np.ndarray, elem: int) -> np.ndarray:
-    """The array in the legal type of its ONNX type; float64 beyond float32's range becomes infinite."""
+    """Converts the array to the legal type of its ONNX type; float64 beyond float32's range becomes infinite."""
     with np.errstate(over="ignore"):
         return array.astype(numpy_dtype(legal_type(elem)))
 
 
 def retyped(type_: onnx.TypeProto) -> bool:
-    """Changes a type to its legal type, in sequences and optionals too; whether that changed it."""
+    """Changes a type to its legal type, in sequences and optionals too. Tells whether that changed it."""
     kind = type_.WhichOneof("value")
     if kind in ("sequence_type", "optional_type"):
         return retyped(getattr(type_, kind).elem_type)

@@ -28,7 +28,7 @@ _ODD = ILLEGAL_TYPES.keys() | {T.INT8}
 
 
 def candidate(graph: Graph) -> bool:
-    """Quick test: whether any value may have an illegal type, or be an int8 that its node does not accept."""
+    """Tests quickly whether any value may have an illegal type, or be an int8 that its node does not accept."""
     return any(elem in _ODD for scope in graph.scopes() for elem in _elements(scope)) or any(
         elem in _ODD
         for f in graph.source.proto.functions
@@ -54,7 +54,7 @@ def _attribute_types(node: onnx.NodeProto) -> Iterator[int]:
 
 
 def wanted_in_onnx_types(scope: Scope) -> set[str]:
-    """Values that reach, through nodes that only move data, an operator whose result depends on the type."""
+    """Finds values that reach, through nodes that only move data, an operator whose result depends on the type."""
     wanted = {
         name
         for part in all_scopes(scope)
@@ -69,7 +69,7 @@ def wanted_in_onnx_types(scope: Scope) -> set[str]:
 
 
 def operators_reading(scope: Scope) -> dict[str, set[str]]:
-    """The operators that read each value in this graph and those inside, by value name."""
+    """Returns the operators that read each value in this graph and those inside, by value name."""
     readers: dict[str, set[str]] = {}
     for part in all_scopes(scope):
         for node in part.nodes:
@@ -121,11 +121,13 @@ class LegalValues:
         return 0
 
     def wanted(self, name: str) -> bool:
-        """Whether the value reaches, through nodes that only move data, an operator whose result depends on the type."""
+        """Tells whether the value reaches, through nodes that only move data, an operator whose result depends on
+        the type.
+        """
         return name in self._wanted
 
     def wanted_legal(self, name: str) -> bool:
-        """Whether another operator reads the value."""
+        """Tells whether another operator reads the value."""
         return bool(self.readers.get(name, set()) - IN_ONNX_TYPES - MOVES)
 
     def set_legal(self, name: str, elem: int, holder: str = "") -> None:
@@ -139,7 +141,7 @@ class LegalValues:
         self._native[name] = name
 
     def legal(self, name: str) -> str:
-        """The value in its legal type. Writes a conversion into this graph if needed."""
+        """Returns the value in its legal type. Writes a conversion into this graph if needed."""
         if not name or self.elem(name) not in ILLEGAL_TYPES:
             return name
         found = self._found(name, "_legal")
@@ -152,7 +154,7 @@ class LegalValues:
         return self._legal[name]
 
     def native(self, name: str) -> str:
-        """The value in its ONNX type, for an operator whose result depends on the type."""
+        """Returns the value in its ONNX type, for an operator whose result depends on the type."""
         if not name or self.elem(name) not in ILLEGAL_TYPES:
             return name
         found = self._found(name, "_native")
@@ -169,7 +171,7 @@ class LegalValues:
         self.builder.nodes.append(helper.make_node(op_type, [value], [name], **attributes))
 
     def kept(self, name: str) -> bool:
-        """Whether the value keeps its ONNX type and name."""
+        """Tells whether the value keeps its ONNX type and name."""
         return self._found(name, "_native") == name
 
     def _found(self, name: str, table: str) -> str | None:

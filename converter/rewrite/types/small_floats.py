@@ -14,7 +14,7 @@ from trtsmith.importers.builder import Value
 
 
 def rounded(value: Value, form: SmallFloat, *, saturate: bool) -> Value:
-    """`value`, a float32, to nearest even in the format. float4e2m1 saturates in any case, and reads NaN as 0."""
+    """Rounds `value`, a float32, to nearest even in the format. float4e2m1 saturates in any case, and reads NaN as 0."""
     g = value.builder
     if not form.nan:
         value = g.Where(g.IsNaN(value), 0.0, value)
@@ -56,7 +56,7 @@ _LOW, _HIGH = 2.0**-126, 2.0**127
 
 
 def rounded_to_power(value: Value, mode: str, *, saturate: bool) -> Value:
-    """`value`, a float32, to float8e8m0: a power of two from 2**-127 to 2**127, or NaN.
+    """Rounds `value`, a float32, to float8e8m0: a power of two from 2**-127 to 2**127, or NaN.
 
     mode: up, down or nearest (ties up). The sign is ignored: ONNX leaves negative values open. Below 2**-126, float32's
     own smallest normal number, it does what onnx.reference does; a GPU that flushes subnormals reads 2**-127 as 0.

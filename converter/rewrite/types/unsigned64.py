@@ -10,7 +10,7 @@ from trtsmith.importers.builder import Value
 
 
 def flipped(value: Value) -> Value:
-    """The value with its top bit flipped, which brings unsigned order to signed order, and back.
+    """Flips the value's top bit, which brings unsigned order to signed order, and back.
 
     No sum overflows, and none has the constant -2**63: where that was added twice, TensorRT-RTX 1.6.1 gave a result with
     its top bit wrong (seen on an H200, for Max, Min and TopK).
@@ -20,12 +20,12 @@ def flipped(value: Value) -> Value:
 
 
 def at_least(a: Value, b: Value) -> Value:
-    """a >= b, of unsigned values."""
+    """Computes a >= b, of unsigned values."""
     return ~(flipped(a) < flipped(b))
 
 
 def halved(value: Value) -> tuple[Value, Value]:
-    """(value // 2, value % 2), unsigned."""
+    """Computes (value // 2, value % 2), unsigned."""
     low = value.builder.Mod(value, 2)
     half = (value - low) / 2  # even: exact, whichever way Div rounds
     # a negative int64 lacks 2**64, its half 2**63: added in two parts, neither of which overflows
@@ -34,7 +34,7 @@ def halved(value: Value) -> tuple[Value, Value]:
 
 
 def quotient(a: Value, b: Value) -> Value:
-    """a // b. A division by zero does not trap; ONNX leaves its result open."""
+    """Computes a // b. A division by zero does not trap; ONNX leaves its result open."""
     g = a.builder
     small = b > 0
     divisor = g.Where(small, b, 1)
@@ -49,7 +49,7 @@ def remainder(a: Value, b: Value) -> Value:
 
 
 def to_float(value: Value) -> Value:
-    """The value in float32, rounded once: half of it, its last bit kept sticky for the rounding, doubled."""
+    """Converts the value to float32, rounded once: half of it, its last bit kept sticky for the rounding, doubled."""
     g = value.builder
     half, low = halved(value)
     sticky = half + low * (1 - g.Mod(half, 2))
@@ -57,6 +57,6 @@ def to_float(value: Value) -> Value:
 
 
 def from_float(value: Value) -> Value:
-    """A float32 truncated to uint64: from 2**63 on, less 2**64, which is exact there."""
+    """Truncates a float32 to uint64: from 2**63 on, less 2**64, which is exact there."""
     g = value.builder
     return g.Cast(g.Where(~(value < 2.0**63), value - 2.0**64, value), to="int64")
