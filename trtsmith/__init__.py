@@ -153,7 +153,7 @@ _HOMES = {
 if not TYPE_CHECKING:  # a type checker would take any name for one of ours
 
     def __getattr__(name):
-        """The public name, from its home (PEP 562)."""
+        """Returns the public name, from its home (PEP 562)."""
         if name == "__version__":
             from trtsmith.converter.engine.bundle.bundle import toolkit_version
 

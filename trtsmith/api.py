@@ -1,4 +1,4 @@
-"""The functions of the public API for reports, operators and plugin libraries; each other function has its own module."""
+"""Defines the public functions for reports, operators and plugin libraries; each other function has its own module."""
 
 from __future__ import annotations
 

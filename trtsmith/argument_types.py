@@ -19,7 +19,7 @@ _MOST_SHOWN = 60
 
 
 def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A decorator: the function raises UsageError for arguments of other types than it is annotated with.
+    """Makes the decorated function raise UsageError for arguments of other types than its annotations.
 
     options: those that stand for its `**options`.
     """

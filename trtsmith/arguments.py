@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 def with_operators(options: Options = ()) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A decorator: as checked_types, with the operators from outside in force while the function runs.
+    """Checks types as checked_types does, and puts the operators from outside in force while the function runs.
 
     Its arguments `ops` and `plugins_from_packages` name them.
     """
@@ -79,7 +79,7 @@ _LOG.addHandler(logging.NullHandler())  # an application that wants the lines sa
 
 
 def logged(progress: Progress | None) -> Progress:
-    """The progress of a call, of which the logger `trtsmith` gets each line, too, as information."""
+    """Returns the progress of a call, which also logs each line to the logger `trtsmith`, as information."""
 
     def tell(text: str) -> None:
         _LOG.info("%s", text)
@@ -94,7 +94,7 @@ unheard = logged(None)
 
 
 def model_of(model: ModelLike, args: Example, kwargs: Any, given: SimpleNamespace) -> GivenModel:
-    """What the model is: a file, bytes of one, or something of PyTorch's with its example."""
+    """Normalises the model: a file, bytes of one, or a PyTorch module or program with its example."""
     example = None if isinstance(args, (str, os.PathLike)) else args
     of_torch = {"args": example, "kwargs": kwargs, "dynamic_shapes": given.dynamic_shapes}
     of_torch |= {"custom_translation_table": given.custom_translation_table}
@@ -121,7 +121,7 @@ def model_of(model: ModelLike, args: Example, kwargs: Any, given: SimpleNamespac
 
 
 def named_model(text: str, given: Any) -> Path | TorchFile | TorchFactory:
-    """The ONNX file, or PyTorch's program or function, that the text names. UsageError for a file to export it to."""
+    """Finds the ONNX file, or PyTorch's program or function, that the text names. UsageError for a file to export it to."""
     source = source_of_text(text)
     if not isinstance(source, Path):
         seconds = given.export_timeout
@@ -135,7 +135,7 @@ def named_model(text: str, given: Any) -> Path | TorchFile | TorchFactory:
 
 
 def onnx_of(model: StrPath | bytes | onnx.ModelProto, data_folder: StrPath | None = None) -> ModelSource:
-    """An ONNX model: a file, or the bytes of one."""
+    """Normalises an ONNX model: a file, or the bytes of one."""
     source = model_of(model, None, None, with_defaults(Torch, {"data_folder": data_folder}))
     if not isinstance(source, (Path, ModelBytes)):
         expected = "the ONNX model: a path, an onnx.ModelProto, or the bytes of one"
@@ -173,7 +173,7 @@ def _serialised(model: onnx.ModelProto) -> bytes:
 
 
 def output_of(output: StrPath | None, args: Example = None) -> Path | None:
-    """The output's path, which may stand behind the model's: convert("model.onnx", "model.plan")."""
+    """Returns the output's path, which may follow the model's: convert("model.onnx", "model.plan")."""
     second = args if isinstance(args, (str, os.PathLike)) else None
     if output is not None and second is not None:
         raise UsageError(
@@ -183,13 +183,13 @@ def output_of(output: StrPath | None, args: Example = None) -> Path | None:
 
 
 def feeds_of(given: Arrays) -> dict[str, np.ndarray]:
-    """The arrays themselves."""
+    """Returns the given inputs as arrays, loaded if they are a file's path; none for None."""
     source = arrays_of(given, "inputs")
     return {} if source is None else load_arrays(source, "--inputs")
 
 
 def stage_options(stage: type[T], declared: Options, given: Any, **more: Any) -> T:
-    """The options of a stage: those that are declared for its fields, as their kinds read them, and more."""
+    """Makes a stage's options: those declared for its fields, as their kinds read them, and more."""
     if any(field.name == "more_shapes" for field in fields(cast(Any, stage))):
         first, *others = profiles_of(given)
         more |= {"shapes": first, "more_shapes": tuple(others)}

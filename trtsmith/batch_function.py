@@ -1,4 +1,4 @@
-"""The public function `batch` and its options."""
+"""Defines the public function `batch` and its options."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _tasks_of_folder(folder: Path) -> tuple[tuple[BatchTask, ...], tuple[str, ..
 
 
 class ProgressLines:
-    """A BatchListener that tells a line for each task that has ended, and each warning."""
+    """A BatchListener that prints a line for each finished task, and each warning."""
 
     def __init__(self, progress: Callable[[str], None]) -> None:
         self._progress = progress
@@ -135,19 +135,19 @@ class ProgressLines:
         self._total = total
 
     def event(self, event: Event) -> None:
-        """Ignore events of running tasks."""
+        """Ignores events of running tasks."""
 
     def ended(self, record: TaskRecord, source: str) -> None:
         self._ended += 1
         self._progress(ended_line(record, source, self._ended, self._total))
 
     def warn(self, text: str) -> None:
-        """A warning, in four parts."""
+        """Prints a warning, in four parts."""
         self._progress(f"warning: {text}")
 
 
 def ended_line(record: TaskRecord, source: str, number: int, total: int) -> str:
-    """[12/40] net/sm86: agree (graph only) (3.2 s)"""
+    """Writes a line such as [12/40] net/sm86: agree (graph only) (3.2 s)."""
     took = SOURCES.get(source) or seconds_text(record.seconds.get("total", 0.0))
     verdict = (record.report or {}).get("verdict") or {}
     basis = verdict.get("basis", ()) if record.status is TaskStatus.AGREE else ()
@@ -155,7 +155,7 @@ def ended_line(record: TaskRecord, source: str, number: int, total: int) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """3.2 s, 4 min 10 s, 2 h 5 min"""
+    """Writes a duration, such as 3.2 s, 4 min 10 s, 2 h 5 min."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""The public function `bench` and its options."""
+"""Defines the public function `bench` and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public function `bundle` and its options."""
+"""Defines the public function `bundle` and its options."""
 
 from __future__ import annotations
 

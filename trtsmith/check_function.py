@@ -1,4 +1,4 @@
-"""The public function `check` and its options.
+"""Defines the public function `check` and its options.
 
 The example is of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
 """
@@ -67,7 +67,7 @@ CHECKED = (
 
 
 def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
-    """The options to analyse a model for `check` or `convert --dry-run`. build: options of a trial build."""
+    """Makes the options to analyse a model for `check` or `convert --dry-run`. build: options of a trial build."""
     return stage_options(
         ConvertOptions,
         CHECKED,
@@ -82,7 +82,7 @@ def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
 
 
 def build_of(given: Any) -> dict[str, Any]:
-    """The options of `check` for a trial build. UsageError for one without --build."""
+    """Returns the options of `check` for a trial build. Raises UsageError for one without --build."""
     of_build = {
         "--target": given.target,
         "--optimization-level": given.optimization_level is not None,

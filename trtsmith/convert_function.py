@@ -1,4 +1,4 @@
-"""The public function `convert` and its options.
+"""Defines the public function `convert` and its options.
 
 The examples are of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
 """

@@ -1,4 +1,4 @@
-"""Helpers for definitions of operators from outside: fills in and runs ONNX function bodies, and exports from PyTorch."""
+"""Helps definitions of operators from outside: fills in and runs ONNX function bodies, and exports from PyTorch."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from trtsmith.converter.base.options.kinds import Flag, OptionKind
 
 
 class NextProfile(Action):
-    """Puts the shapes so far aside for one profile, where trtexec's --profile=N begins the next."""
+    """Ends one profile's shapes, where trtexec's --profile=N begins the next."""
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, value: Any, flag: Any = None) -> None:
         before = list(namespace.profiles)
@@ -32,7 +32,7 @@ class NextProfile(Action):
 
 
 def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
-    """The argument of commands that read a model (trtsmith.arguments.named_model)."""
+    """Adds the argument of commands that read a model (trtsmith.arguments.named_model)."""
     parser.add_argument_group("model").add_argument(
         "model",
         metavar=name,
@@ -42,7 +42,7 @@ def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
 
 
 def add_options(parser: ArgumentParser, options: Options, terminal: type | None = None, **words: str) -> None:
-    """The flags of a command. terminal: options that its function has not; they stand before those of pages and operators.
+    """Adds the flags of a command. terminal: options that its function lacks; they precede those of pages and operators.
 
     words: by option, what the command says in the place of {} in its help.
     """

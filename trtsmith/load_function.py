@@ -1,4 +1,4 @@
-"""The public function `load`, which converts a model first if it is given one; the cache of `batch` keeps its engine."""
+"""Defines the public function `load`, which first converts a given model; the cache of `batch` keeps its engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public function `locate` and its options."""
+"""Defines the public function `locate` and its options."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SEARCHED = (
 
 
 def search_of(model: ModelSource, engine: Path | None, folder: Path | None, given: Any) -> LocateOptions:
-    """folder: where the node is saved; None: nowhere."""
+    """Makes the search's settings. folder: where the node is saved; None: nowhere."""
     return stage_options(
         LocateOptions,
         SEARCHED,

@@ -1,4 +1,4 @@
-"""Options that several commands have, and that the API and the command line read themselves."""
+"""Defines options that several commands have, and that the API and the command line read themselves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Operators(TypedDict, total=False):
 
 
 def operator_words(options: Any) -> list[str]:
-    """The given options as words of the command that a record keeps."""
+    """Returns the given options as words of the command that a record keeps."""
     words = [word for spec in options.ops for word in ("--ops", spec)]
     return words if options.plugins_from_packages else [*words, LEAVE_OUT]
 

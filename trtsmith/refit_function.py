@@ -1,4 +1,4 @@
-"""The public function `refit` and its options."""
+"""Defines the public function `refit` and its options."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Content = Callable[[ModuleType], "PageContent"]
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """Which files are wanted. flag: that of the report. words: the command line. step, warn: hear of it.
+    """The files to write. flag: that of the report. words: the command line. step, warn: get its progress and warnings.
 
     force: whether they replace files that are none of trtsmith's.
     """
@@ -56,7 +56,7 @@ class WrittenFiles:
         return WrittenFiles(*pages, report, flag, words, step, warn, options.force)
 
     def check(self, others: Iterable[object]) -> None:
-        """UsageError for files that cannot be written, or would replace one of the others that are paths."""
+        """Raises UsageError for files that cannot be written, or would replace one of the other paths."""
         others = tuple(others)
         check_report(self.report, others, self.flag, force=self.force)
         if self.html is not None or self.overlays is not None:
@@ -77,7 +77,7 @@ class WrittenFiles:
     def failure(
         self, kind: str, content: Callable[[ModuleType, dict[str, Any]], PageContent]
     ) -> Iterator[None]:
-        """If the block fails, write its problems. A failure of the page must not hide them."""
+        """Writes the problems if the block fails. A failure of the page must not hide them."""
         try:
             yield
         except TrtsmithError as error:

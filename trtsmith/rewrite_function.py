@@ -1,4 +1,4 @@
-"""The public function `rewrite` and its options.
+"""Defines the public function `rewrite` and its options.
 
 The example is of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
 """

@@ -1,4 +1,4 @@
-"""The public function `run` and its options."""
+"""Defines the public function `run` and its options."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run_of(engine: Path, given: Any) -> RunRequest:
 
 
 def check_cache(path: Path | None, others: Iterable[object], *, force: bool) -> None:
-    """UsageError for a file that cannot be a runtime cache. A folder may have any."""
+    """Raises UsageError for a file that cannot be a runtime cache. A folder may have any."""
     if path is not None and not path.is_dir():
         check_report(path, others, "--runtime-cache", "the runtime cache", CACHE, force=force)
 

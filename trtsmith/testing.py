@@ -1,4 +1,4 @@
-"""Tests users' own operators: the functions that a package's tests call for each operator and case.
+"""Tests users' own operators: defines the functions that a package's tests call for each operator and case.
 
     from trtsmith import testing
     from voxels import OPERATORS
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def each_case(operators: Sequence[OpDef]) -> Any:
-    """pytest's parametrization of a test's arguments `op` and `case` by the cases that a CPU can do."""
+    """Parametrizes a pytest test's arguments `op` and `case` by the cases that a CPU can do."""
     import pytest
 
     pairs = [
@@ -59,7 +59,7 @@ def each_case(operators: Sequence[OpDef]) -> Any:
 
 
 def relative_error(output: np.ndarray, reference: np.ndarray) -> float:
-    """||output - reference|| / ||reference|| in float64; infinite where shapes differ or one alone is not finite."""
+    """Returns ||output - reference|| / ||reference|| in float64; infinite where shapes differ or one alone is not finite."""
     if output.shape != reference.shape:
         return float("inf")
     found, right = output.astype(np.float64), reference.astype(np.float64)
@@ -71,7 +71,9 @@ def relative_error(output: np.ndarray, reference: np.ndarray) -> float:
 
 
 def check_definition(op: OpDef, case: Case) -> None:
-    """Fields are allowed, the shape rule gives the reference's shapes, also with sizes unknown, and `check` is content."""
+    """Checks that fields are allowed, that the shape rule fits the reference, also for unknown sizes, and that `check`
+    passes.
+    """
     refusal = check_fields(op, case.fields)
     assert refusal is None, f"{op.name}, case {case.name}: {refusal}"
     inputs = _inputs(op, case, _first(op))
@@ -89,7 +91,7 @@ def check_definition(op: OpDef, case: Case) -> None:
 
 
 def check_expansion(op: OpDef, case: Case, opset: int = 17) -> None:
-    """The expansion, run by onnxruntime in every dtype of the operator, gives what the reference does."""
+    """Checks that the expansion, run by onnxruntime in every dtype of the operator, agrees with the reference."""
     for types in type_choices(op):
         inputs = _inputs(op, case, types)
         outputs = run_expanded(op, case.fields, inputs, max(opset, op.expansion_opset))
@@ -98,7 +100,7 @@ def check_expansion(op: OpDef, case: Case, opset: int = 17) -> None:
 
 
 def check_torch(op: OpDef, case: Case) -> None:
-    """The PyTorch form, in float64, gives what the reference does. Needs torch."""
+    """Checks that the PyTorch form, in float64, agrees with the reference. Needs torch."""
     import torch
 
     assert op.torch_reference is not None, f"{op.name} has no torch_reference"
@@ -113,7 +115,8 @@ def check_torch(op: OpDef, case: Case) -> None:
 
 
 def check_library(library: str | Path, operators: Sequence[OpDef], *, gpu: bool | None = None) -> None:
-    """The compiled plugins keep TensorRT's contract in every case; with a GPU, their kernels give what the reference does.
+    """Checks that the plugins keep TensorRT's contract in every case; with a GPU, that their kernels agree with the
+    reference.
 
     gpu: None runs kernels where there is a GPU, True needs one, False runs none. As `trtsmith plugin test`, but what is
     advice there is demanded here: trtsmith's own adapters keep to it.
@@ -138,7 +141,7 @@ def check_library(library: str | Path, operators: Sequence[OpDef], *, gpu: bool 
 
 
 def check_example(model: str | Path, package: str | Path) -> None:
-    """Every node of the model reaches TensorRT, and onnxruntime runs it with the operators expanded.
+    """Checks that every node of the model reaches TensorRT, and that onnxruntime runs it with the operators expanded.
 
     The outputs are finite, and of the shapes that the model declares. The model has shapes of known sizes.
     package: the folder of the operators, as --ops takes it. Those of installed packages are left out.
@@ -163,7 +166,7 @@ def check_example(model: str | Path, package: str | Path) -> None:
 
 
 def has_gpu() -> bool:
-    """Whether there is a GPU to run kernels on."""
+    """Tells whether there is a GPU to run kernels on."""
     from trtsmith.converter.plugin.host.host import Host
 
     return Host().device_count() > 0
@@ -176,7 +179,7 @@ def check_migration(
     plugins: Mapping[str, str],
     wider: Mapping[str, Sequence[tuple[str, ...]]],
 ) -> None:
-    """The new library's plugins answer what the old one's do: fields, types, shapes and linear formats; so do their copies.
+    """Checks that the new plugins answer like the old ones: fields, types, shapes and linear formats; so do their copies.
 
     plugins: the old plugin of each operator. wider: types of inputs and outputs that only the new plugin takes.
     """
@@ -197,7 +200,7 @@ def check_migrated_kernels(
     plugins: Mapping[str, str],
     wider: Mapping[str, Sequence[tuple[str, ...]]],
 ) -> None:
-    """With a GPU: the new kernels compute what the old ones do, in every case and every type that both take."""
+    """Checks, with a GPU, that the new kernels compute the old results, in every case and type that both take."""
     from trtsmith.converter.plugin.migration_check import kernel_cases
     from trtsmith.converter.plugin.test import test_library
 

@@ -1,4 +1,4 @@
-"""The public function `verify` and its options."""
+"""Defines the public function `verify` and its options."""
 
 from __future__ import annotations
 

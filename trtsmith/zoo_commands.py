@@ -55,7 +55,7 @@ class _RaisingParser(argparse.ArgumentParser):
 
 
 def zoo_commands() -> ZooCommands:
-    """The commands, with the options that they have now."""
+    """Returns the commands, with the options that they have now."""
     of_convert = (
         OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
         OptionCheck(("values",), lambda options: values_of(options.values)),

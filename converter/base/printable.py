@@ -10,7 +10,7 @@ _LONG = re.compile(r"(\S{300})\S{700,}")
 
 
 def printable(text: str) -> str:
-    """Escapes what a terminal could act on, or an encoding could refuse, such as \x1b.
+    """Escapes what a terminal could act on, or an encoding could refuse, such as \\x1b.
 
     Names come from files that others wrote: of long ones the beginning is shown. Newlines stay: messages have lines of
     their own.

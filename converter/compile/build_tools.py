@@ -20,7 +20,7 @@ EXTRA = "pip install 'trtsmith[cuda]'"
 
 @dataclass(frozen=True)
 class BuildTools:
-    """toolkit: nvcc. include: the folder with NvInfer.h. cmake, ninja: the programs."""
+    """The tools of a build. toolkit: nvcc. include: the folder with NvInfer.h. cmake, ninja: the programs."""
 
     toolkit: nvcc.Toolkit
     include: Path
@@ -29,7 +29,7 @@ class BuildTools:
 
 
 def find_tools(env: Mapping[str, str], logs: Path, stamp: Path, say: Say) -> BuildTools:
-    """Everything, or a SetupError that says what is missing and how to get it. TensorRT's headers are fetched.
+    """Finds all tools, or raises a SetupError that says what is missing and how to get it. Fetches TensorRT's headers.
 
     logs:  the folder for what pip prints. stamp: a file that remembers which nvcc passed its probe, which takes seconds.
     """

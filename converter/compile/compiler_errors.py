@@ -1,4 +1,4 @@
-"""Reads the errors of nvcc, g++, the linker and CMake out of a build's log, each with its place and its source line."""
+"""Reads the errors of nvcc, g++, the linker and CMake from a build's log, each with its place and its source line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CMAKE = re.compile(r"^CMake Error(?: at (?P<file>.+?):(?P<line>\d+)(?: \(.+\))?
 
 @dataclass(frozen=True)
 class CompilerError:
-    """One error. file, line: "" and 0 where the tool does not say. source: the line of the file, "" if it is not there."""
+    """One error. file, line: "" and 0 where the tool does not say. source: the line of the file, "" if it is missing."""
 
     text: str
     file: str = ""
@@ -57,7 +57,7 @@ class CompilerError:
 
 
 def errors_of(log: str, relative_to: Path) -> tuple[CompilerError, ...]:
-    """The errors in a log, each once and in order. Files below `relative_to` are named from there."""
+    """Reads the errors in a log, each once and in order. Files below `relative_to` are named from there."""
     found: dict[tuple[str, int, str], CompilerError] = {}
     for text, file, line in (*_of_compilers(log, relative_to), *_of_cmake(log)):
         error = CompilerError(text[:LONGEST], _named(file, relative_to), line, _source_line(file, line))

@@ -1,4 +1,4 @@
-"""Finds TensorRT's C++ headers: the user's, else a header-only copy out of a PyPI wheel that is pinned by its hash."""
+"""Finds TensorRT's C++ headers: the user's, else a header-only copy from a PyPI wheel that is pinned by its hash."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SYSTEM_FOLDERS = (
 
 
 def version_of(folder: Path) -> tuple[int, int] | None:
-    """(major, minor) from NvInferVersion.h, or None if folder does not hold the headers that a plugin needs."""
+    """Returns (major, minor) from NvInferVersion.h, or None if the folder lacks the headers that a plugin needs."""
     if not (folder / "NvInfer.h").is_file() or not (folder / "NvInferRuntime.h").is_file():
         return None
     try:
@@ -52,7 +52,7 @@ def version_of(folder: Path) -> tuple[int, int] | None:
 
 
 def candidates(env: Mapping[str, str], system: Path = Path("/")) -> Iterator[Path]:
-    """The folders in which a TensorRT that the user installed may keep its headers, best first."""
+    """Lists the folders in which an installed TensorRT may keep its headers, best first."""
     for name in ("TensorRT_ROOT", "TENSORRT_ROOT", "TRT_ROOT"):
         if env.get(name):
             yield Path(env[name]) / "include"
@@ -62,7 +62,7 @@ def candidates(env: Mapping[str, str], system: Path = Path("/")) -> Iterator[Pat
 
 
 def find(env: Mapping[str, str], cache: Path, system: Path = Path("/"), say: Say = say) -> Path | None:
-    """The folder with NvInfer.h, or None if it must be fetched into `cache`.
+    """Returns the folder with NvInfer.h, or None if it must be fetched into `cache`.
 
     Raises SetupError if TRTSMITH_TENSORRT_INCLUDE is set to a folder that does not do: what a user asks for is never
     replaced in silence.
@@ -96,7 +96,7 @@ def fetched_folder(cache: Path) -> Path:
 
 
 def fetch(cache: Path, pip: Sequence[str], log: Path, say: Say = say) -> Path:
-    """Download the header wheel with `pip` (an argv prefix) and unpack its headers. Returns their folder."""
+    """Downloads the header wheel with `pip` (an argv prefix) and unpacks its headers. Returns their folder."""
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="headers-", dir=cache) as folder:
         pinned = Path(folder) / "pinned.txt"
@@ -125,7 +125,7 @@ def fetch(cache: Path, pip: Sequence[str], log: Path, say: Say = say) -> Path:
 
 
 def unpack(wheel: Path, sha256: str, target: Path) -> Path:
-    """Put WHEEL_FOLDER's headers into target, all or none. Raises SetupError if the wheel is not the pinned one."""
+    """Unpacks WHEEL_FOLDER's headers into target, all or none. Raises SetupError if the wheel is not the pinned one."""
     actual = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if actual != sha256:
         raise SetupError(

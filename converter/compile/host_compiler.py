@@ -1,4 +1,4 @@
-"""Finds the C++ compiler that CMake and nvcc would take, and says how many may run at a time."""
+"""Finds the C++ compiler that CMake and nvcc would take, and limits how many run at a time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from trtsmith.converter.compile.logged import SetupError
 
 
 def jobs(env: Mapping[str, str]) -> int:
-    """Compile jobs: TRTSMITH_JOBS, else the cores that this process may use (in a container, not all)."""
+    """Returns the number of compile jobs: TRTSMITH_JOBS, else the cores that this process may use (in a container,
+    not all).
+    """
     asked = env.get("TRTSMITH_JOBS", "")
     return max(1, int(asked)) if asked.isdigit() else len(os.sched_getaffinity(0))
 
 
 def host_compiler(env: Mapping[str, str]) -> str | None:
-    """The C++ compiler that CMake and nvcc would take, or None."""
+    """Returns the C++ compiler that CMake and nvcc would take, or None."""
     asked = env.get("CXX")
     names = [shlex.split(asked)[0]] if asked else ["c++", "g++"]
     return next((found for name in names if (found := shutil.which(name, path=env.get("PATH", "")))), None)

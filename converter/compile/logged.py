@@ -91,7 +91,7 @@ def say(message: str) -> None:
 def run_logged(
     what: str, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None, say: Say = say
 ) -> None:
-    """Run argv with no stdin and all its output in `log`. Raises SetupError, with the log's last lines, if it fails."""
+    """Runs argv with no stdin and all its output in `log`. Raises SetupError, with the log's last lines, if it fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("", encoding="utf-8")
     say(f"{what} ...")
@@ -105,7 +105,7 @@ def run_logged(
 
 
 def run_into(log: Path, argv: Sequence[str], env: Mapping[str, str] | None = None) -> int:
-    """The exit code of argv, run with no stdin; its output is added to the log. 127 for what cannot be run."""
+    """Runs argv with no stdin, adds its output to the log, and returns the exit code; 127 for what cannot be run."""
     with log.open("a", encoding="utf-8", errors="replace") as out:
         out.write(shlex.join(argv) + "\n")
         out.flush()
@@ -118,7 +118,7 @@ def run_into(log: Path, argv: Sequence[str], env: Mapping[str, str] | None = Non
 
 
 def explain_failure(what: str, code: int, output: str, log: Path) -> Problem:
-    """The problem behind a failed command. Pure. A signal (a negative code, or 137) is mostly a want of memory."""
+    """Makes the problem behind a failed command. A signal (a negative code, or 137) mostly means too little memory."""
     low = output.lower() + ("killed" if code < 0 or code == 137 else "")
     unknown = (
         "exit code 0",

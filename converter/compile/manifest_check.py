@@ -1,4 +1,4 @@
-"""Holds what a plugin library that was just compiled says of its operators to their definitions."""
+"""Compares the manifest of a freshly compiled plugin library with its operators' definitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trtsmith.importers.problem import Problem
 
 
 def check_manifest(library: Path, operators: Iterable[OpDef]) -> None:
-    """ConversionError with every difference between the library's operators and the definitions, both sides told.
+    """Raises ConversionError with every difference between the library's operators and the definitions, naming both sides.
 
     Every operator of the library must have a definition. A definition without a plugin in the library is the loader's.
     """

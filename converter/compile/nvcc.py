@@ -48,12 +48,12 @@ class Toolkit:
 
     @property
     def wheel_library_dir(self) -> Path | None:
-        """root/lib when there is no root/lib64, as in PyPI's wheels: nvcc.profile does not look there by itself."""
+        """Returns root/lib without a root/lib64, as in PyPI's wheels: nvcc.profile does not look there by itself."""
         library_dir = self.root / "lib"
         return library_dir if not (self.root / "lib64").exists() and library_dir.is_dir() else None
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The variables that make CMake, and nvcc run by hand, use this compiler. env: the present environment."""
+        """Returns the variables that make CMake, and nvcc run by hand, use this compiler. env: the present environment."""
         found = {"CUDACXX": str(self.nvcc), "TRTSMITH_CUDA_INCLUDE": str(self.include)}
         if self.wheel_library_dir is not None:
             flag = f"-L{self.wheel_library_dir}"
@@ -62,7 +62,7 @@ class Toolkit:
         return found
 
     def cmake_defines(self) -> dict[str, str]:
-        """FindCUDAToolkit gives up without an unversioned libcudart.so, which the wheels lack; nothing links it."""
+        """Works around FindCUDAToolkit, which needs an unversioned libcudart.so that wheels lack and nothing links."""
         if self.wheel_library_dir is None:
             return {}
         shared = sorted(self.wheel_library_dir.glob("libcudart.so*"))
@@ -72,7 +72,7 @@ class Toolkit:
 def candidates(
     env: Mapping[str, str], site_packages: Iterable[Path], system: Path = Path("/")
 ) -> Iterator[Path]:
-    """Where to look for nvcc, best first. TRTSMITH_CUDA is `pypi` (only the wheels), a toolkit's folder, or unset."""
+    """Lists the places of nvcc, best first. TRTSMITH_CUDA is `pypi` (only the wheels), a toolkit's folder, or unset."""
     asked = env.get("TRTSMITH_CUDA", "")
     if asked not in ("", "pypi"):
         yield Path(asked) / "bin" / "nvcc"
@@ -92,7 +92,7 @@ def candidates(
 
 
 def inspect(nvcc: Path) -> Toolkit | None:
-    """Ask an nvcc who it is. None if it is not there or does not answer like nvcc."""
+    """Asks an nvcc for its version. None if it is missing or does not answer like nvcc."""
     try:
         version = _output([str(nvcc), "--version"])
         dry = _output([str(nvcc), "--dryrun", "-c", "-x", "cu", os.devnull, "-o", os.devnull])
@@ -107,7 +107,7 @@ def inspect(nvcc: Path) -> Toolkit | None:
 
 
 def probe(toolkit: Toolkit, env: Mapping[str, str]) -> str | None:
-    """Compile and link one kernel with a static runtime. None if that works, else nvcc's last line."""
+    """Compiles and links one kernel with a static runtime. Returns None if that works, else nvcc's last line."""
     with ScratchFolder("nvcc") as folder:
         source = Path(folder) / "probe.cu"
         source.write_text(PROBE)
@@ -133,7 +133,7 @@ def probe(toolkit: Toolkit, env: Mapping[str, str]) -> str | None:
 def find(
     env: Mapping[str, str], site_packages: Iterable[Path], trusted: Iterable[str] = (), say: Say = say
 ) -> Toolkit | None:
-    """The first candidate that is new enough and compiles. None if there is none and the wheels must be installed.
+    """Returns the first candidate that is new enough and compiles. None if there is none and the wheels must be installed.
 
     trusted: `identity` strings of toolkits whose probe passed before (the probe takes two seconds).
     Raises SetupError if TRTSMITH_CUDA names a toolkit that does not do.
@@ -162,7 +162,7 @@ def find(
 
 
 def identity(toolkit: Toolkit, env: Mapping[str, str]) -> str:
-    """What a passed probe depends on: the compiler, its release, its file's age and the host compiler."""
+    """Returns what a passed probe depends on: the compiler, its release, its file's age and the host compiler."""
     return f"{toolkit.nvcc} {toolkit.version} {toolkit.nvcc.stat().st_mtime_ns} {env.get('CXX', '')}"
 
 

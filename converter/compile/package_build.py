@@ -1,4 +1,4 @@
-"""Compiles the operators of a user's package into one plugin library, with CMake and Ninja, and puts it into the package."""
+"""Compiles the operators of a user's package into one plugin library inside it, with CMake and Ninja."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ENVIRONMENT = re.compile(
 
 @dataclass(frozen=True)
 class BuildOrder:
-    """What is to be compiled.
+    """The parts of a package to compile.
 
     v2: the IPluginV2DynamicExt library, too; one that is there already is brought up to date in any case.
     architectures: "86,90", "release", or "" for TRTSMITH_CUDA_ARCHITECTURES and else those of our own libraries.
@@ -47,7 +47,9 @@ class BuildOrder:
 
 @dataclass(frozen=True)
 class BuiltPackage:
-    """libraries: where they are now, the V3 one first; empty if there is nothing to compile. log: of the compilers."""
+    """A compiled package. libraries: their paths, the V3 one first; empty if there is nothing to compile. log: of the
+    compilers.
+    """
 
     libraries: tuple[Path, ...]
     log: Path
@@ -59,7 +61,7 @@ Accept = Callable[[Path], None]
 
 
 def check_architectures(text: str) -> None:
-    """SetupError unless it is a list of compute capabilities without a point, or `release`."""
+    """Raises SetupError unless it is a list of compute capabilities without a point, or `release`."""
     wrong = [part for part in re.split(r"[,; ]+", text) if part and not _ARCHITECTURE.fullmatch(part)]
     if text and text != "release" and (wrong or not text.strip(",; ")):
         raise SetupError(
@@ -71,7 +73,7 @@ def check_architectures(text: str) -> None:
 
 
 def build_package(order: BuildOrder, env: Mapping[str, str], accept: Accept, say: Say) -> BuiltPackage:
-    """Compile what changed, let `accept` look at it, and put it into the package's lib/, whole or not at all.
+    """Compiles changes, lets `accept` check the result, and puts it into the package's lib/, completely or not at all.
 
     Raises SetupError, of exit code 2, where something is missing on this machine, and ConversionError, of exit code 1,
     where the package does not compile.
@@ -101,7 +103,7 @@ def build_package(order: BuildOrder, env: Mapping[str, str], accept: Accept, say
 
 
 def install(path: Path, target: Path) -> None:
-    """A copy at `target`, whole or not at all: who has the old one open keeps it."""
+    """Makes a copy at `target`, completely or not at all: processes that have the old one open keep it."""
     try:
         if target.is_file() and target.read_bytes() == path.read_bytes():
             return

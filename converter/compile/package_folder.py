@@ -1,4 +1,4 @@
-"""Says what is where in the folder of a user's operators, as `trtsmith op new` writes it."""
+"""Describes the folder of a user's operators, as `trtsmith op new` writes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PackageFolder:
 
     @property
     def list_file(self) -> Path:
-        """Which operators there are, and of which sources."""
+        """The file that lists the operators and their sources."""
         return self.root / LIST
 
     @property
@@ -37,7 +37,7 @@ class PackageFolder:
 
     @property
     def build(self) -> Path:
-        """What the compilers leave behind; may be deleted at any time."""
+        """The compilers' working folder; may be deleted at any time."""
         return self.root / "build" / "plugins"
 
     @property
@@ -53,7 +53,7 @@ class PackageFolder:
 
     @property
     def triton(self) -> Path:
-        """Bindings of kernels that are written in Triton, and their binaries: CMake reads them there."""
+        """The folder of bindings for kernels written in Triton, and of their binaries: CMake reads them there."""
         return self.root / "build" / "triton"
 
     def triton_kernels(self) -> dict[str, str]:
@@ -66,7 +66,7 @@ class PackageFolder:
         return found
 
     def require_sources(self) -> None:
-        """SetupError naming the first source of the list that is not there: CMake would say it at length."""
+        """Raises SetupError naming the list's first missing source, briefer than CMake would."""
         for match in self._entries():
             words = match["rest"].split()
             place = "ops"
@@ -87,7 +87,7 @@ class PackageFolder:
 
 
 def find_package(folder: Path) -> PackageFolder:
-    """The package of a folder. SetupError if it is none: no plugins.cmake, or not one Python package."""
+    """Returns the package of a folder. SetupError if it is none: no plugins.cmake, or not one Python package."""
     root = folder.absolute()
     made = "a folder that `trtsmith op new` wrote, or one with plugins.cmake, kernels/, ops/ and one Python package"
     if not root.is_dir():

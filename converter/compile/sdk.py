@@ -14,7 +14,7 @@ BUILD = "package"
 
 
 def sdk_folder() -> Path:
-    """trtsmith/plugins_cpp of an installation, plugins_cpp of a checkout. SetupError if it is not there."""
+    """Returns trtsmith/plugins_cpp of an installation, plugins_cpp of a checkout. Raises SetupError if it is missing."""
     if (SDK / BUILD / "CMakeLists.txt").is_file():
         return SDK
     raise SetupError(
@@ -26,7 +26,7 @@ def sdk_folder() -> Path:
 
 
 def cache_folder(home: Path, cache_home: str = "") -> Path:
-    """The folder for downloads: .cache of a checkout, else the user's cache.
+    """Returns the folder for downloads: .cache of a checkout, else the user's cache.
 
     cache_home: $XDG_CACHE_HOME.
     """
@@ -36,5 +36,5 @@ def cache_folder(home: Path, cache_home: str = "") -> Path:
 
 
 def kernel_headers(sdk: Path) -> frozenset[str]:
-    """Names, without an ending, of the files in the SDK's kernels/: a kernel of a user's may not be called so."""
+    """Returns names, without an ending, of the files in the SDK's kernels/: a user's kernel must not have one of them."""
     return frozenset(path.stem for path in (sdk / "kernels").iterdir() if path.is_file())

@@ -67,7 +67,7 @@ class Confirmation:
         return told, [self._with_alone(faults[i]) for i, kept in enumerate(found) if kept is None]
 
     def wrong_alone(self, fault: NodeFault) -> bool | None:
-        """Whether an engine of the fault's region alone is wrong for the same inputs; None if unknown."""
+        """Tells whether an engine of the fault's region alone is wrong for the same inputs; None if unknown."""
         if fault.alone is not None:
             return fault.alone
         if fault not in self._alone and len(self._alone) < self._most:

@@ -88,7 +88,7 @@ def _attribute(attribute: onnx.AttributeProto) -> Any:
 
 
 def origin_of(name: str, rewrites: Iterable[Rewrite]) -> str:
-    """The original node that a node of the rewritten graph replaces; "" if it is the same node."""
+    """Returns the original node that a node of the rewritten graph replaces; "" if it is the same node."""
     for record in rewrites:
         if name and name in (record.plugin_node, *record.made):
             return f"node {record.node!r} ({record.op_type}), by {record.pass_name}"
@@ -96,7 +96,7 @@ def origin_of(name: str, rewrites: Iterable[Rewrite]) -> str:
 
 
 def growths(table: NodeTable, seen: Iterable[Seen]) -> tuple[Growth, ...]:
-    """The nodes in which relative errors grow most, worst first."""
+    """Finds the nodes in which relative errors grow most, worst first."""
     errors: dict[str, float] = {}
     makers: dict[int, float] = {}
     for item in seen:
@@ -115,7 +115,7 @@ def growths(table: NodeTable, seen: Iterable[Seen]) -> tuple[Growth, ...]:
 
 
 def ranges(values: Mapping[str, np.ndarray]) -> str:
-    """Lines for a README: type, shape and range of each array."""
+    """Writes lines for a README: type, shape and range of each array."""
     lines = []
     for name, array in values.items():
         r = tensor_report(name, array)
@@ -128,7 +128,7 @@ def ranges(values: Mapping[str, np.ndarray]) -> str:
 def advice(
     precision: str, outputs: Sequence[Comparison], reduction: ReducedNodes | None, wide: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """One sentence for each possible remedy.
+    """Gives one sentence for each possible remedy.
 
     outputs: those that disagree. reduction: None where the model's types are its own. wide: nodes that make the outputs
     agree when they are in float32; () where not even all of them do, None where that is not known.
@@ -137,7 +137,7 @@ def advice(
 
 
 def together_advice(saved: int, shared: Sequence[str], single: bool) -> tuple[str, ...]:
-    """Advice on nodes that are wrong only together.
+    """Gives advice on nodes that are wrong only together.
 
     saved: nodes of the model that was saved because an engine of it is wrong; 0: none was. shared: initial values that are
     kept once, or may be. single: whether one node stands out, which a plugin could compute.

@@ -72,7 +72,7 @@ class NodeReport:
 
 @dataclass(frozen=True)
 class SharedTensor:
-    """A tensor that a node may update in place, as it is of the type and sizes of one of its outputs, and that others read.
+    """A tensor that other nodes read, and that a node may overwrite in place, since an output has its type and sizes.
 
     node:  the node. times: how many of its inputs it is. readers: the other nodes that read it.
     equal: other constants of the same numbers, of which TensorRT may keep one, with the nodes that read them.

@@ -33,7 +33,7 @@ MOST = 256
 
 @dataclass(frozen=True, eq=False)
 class GroupSearch:
-    """origin: of a node, what it stands for in the original model."""
+    """The search for such nodes. origin: the original node behind a node."""
 
     graph: SearchedGraph
     options: SearchOptions
@@ -41,7 +41,7 @@ class GroupSearch:
     origin: Callable[[int], str]
 
     def at_jumps(self, suspects: Sequence[NodeFault], found: Search, located: Located) -> Located:
-        """The nodes at which the error appears in an engine with extra outputs. suspects: at least one."""
+        """Finds the nodes at which the error appears in an engine with extra outputs. suspects: at least one."""
         graph, table = self.graph, self.graph.table
         jumps = first_jumps(graph, suspects)
         first, shared = jumps[0], {f.node: shared_inputs(graph, f.node) for f in jumps}
@@ -60,7 +60,7 @@ class GroupSearch:
         )
 
     def in_a_range(self, found: Search, located: Located) -> Located:
-        """The nodes that TensorRT must compute together for the error to appear."""
+        """Finds the nodes that TensorRT must compute together for the error to appear."""
         skipped = {name for name, _ in found.skipped}
         usable = {name: value for name, value in self.graph.values.items() if name not in skipped}
         nodes = self._fused(replace(self.graph, values=usable))
@@ -157,7 +157,7 @@ def _size(saved: Reproducer | None) -> int:
 
 
 def marks_outside(graph: SearchedGraph, nodes: Collection[int], limit: int) -> tuple[str, ...]:
-    """Values of nodes outside a range, nearest first and as many as fit, in graph order.
+    """Chooses values of nodes outside a range, nearest first and as many as fit, in graph order.
 
     What the last node of the range makes is marked too: it is where the range ends. limit: bytes.
     """
@@ -175,7 +175,7 @@ def marks_outside(graph: SearchedGraph, nodes: Collection[int], limit: int) -> t
 
 
 def first_jumps(graph: SearchedGraph, suspects: Iterable[NodeFault]) -> list[NodeFault]:
-    """The first nodes at which an error appears, in order: those that follow no other such node."""
+    """Finds the first nodes at which an error appears, in order: those that follow no other such node."""
     sizes = {fault: jump_size(fault) for fault in suspects}
     least = MINOR * max(sizes.values(), default=0.0)
     large = {fault.node: fault for fault, size in sizes.items() if size >= least}
@@ -191,13 +191,13 @@ def first_jumps(graph: SearchedGraph, suspects: Iterable[NodeFault]) -> list[Nod
 
 
 def jump_size(fault: NodeFault) -> float:
-    """The error that the node adds: the ratio of norms, at most 1; 1 where shapes or what is finite differ."""
+    """Measures the error that the node adds: the ratio of norms, at most 1; 1 where shapes or finite places differ."""
     found = (c.relative for c in fault.local if not c.agrees)
     return max((min(r, 1.0) if r and math.isfinite(r) else 1.0 for r in found), default=0.0)
 
 
 def shared_inputs(graph: SearchedGraph, number: int) -> tuple[SharedTensor, ...]:
-    """Tensors that a node may update in place, as they are of the type and sizes of one of its outputs, and others read."""
+    """Finds tensors that others read, and that a node may overwrite in place, since an output has their type and sizes."""
     node, label = graph.table.nodes[number], graph.table.label
     kinds = {_kind(graph, name) for name in node.output} - {None}
     found = []

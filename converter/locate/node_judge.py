@@ -36,7 +36,7 @@ which nothing but rounding was found were off by 1.1 to 3.5 times that, those th
 
 
 def arithmetic(dtypes: Iterable[str], tf32: bool) -> str:
-    """One of verify.rounding.PRECISIONS. dtypes: of the graph's values; tf32: whether products are in TF32."""
+    """Returns one of verify.rounding.PRECISIONS. dtypes: of the graph's values; tf32: whether products are in TF32."""
     have = set(dtypes)
     return next((flag for flag, fmt in FORMATS.items() if fmt.name in have), "tf32" if tf32 else "fp32")
 
@@ -106,21 +106,21 @@ class OutputJudge:
 
     @cached_property
     def engine_feeds(self) -> dict[str, np.ndarray]:
-        """The rewritten graph's remaining inputs, in its types."""
+        """Returns the rewritten graph's remaining inputs, in its types."""
         held = {tensor.name for tensor in self.rewritten.model.proto.graph.initializer}
         names = (v.name for v in self.rewritten.model.proto.graph.input if v.name not in held)
         return to_engine({name: self.feeds[name] for name in names}, self.rewritten.io_types)
 
     def off(self, outputs: Arrays) -> tuple[Comparison, ...]:
-        """The outputs of an executor that disagree with onnxruntime's on the rewritten graph."""
+        """Finds the outputs of an executor that disagree with onnxruntime's on the rewritten graph."""
         return self._disagreeing(self._expected, outputs)
 
     def off_the_original(self, outputs: Arrays, of: Rewritten) -> tuple[Comparison, ...]:
-        """The outputs of a graph, in its own types, that disagree with the original's."""
+        """Finds the outputs of a graph, in its own types, that disagree with the original's."""
         return self._disagreeing(self._wanted, to_model(outputs, of.io_types))
 
     def beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
-        """The outputs whose error is larger than rounding and its amplification, measured on SHAKEN inputs, explain."""
+        """Finds the outputs whose error exceeds rounding and its amplification, measured on SHAKEN inputs."""
         far = self._far(outputs)
         known = {name: max(self._measured.allowed[name], FACTOR * self._moved[name]) for name in far}
         grown = compare({n: self._expected[n] for n in far}, outputs, None, _times(known))
@@ -128,7 +128,7 @@ class OutputJudge:
         return tuple(c for c in self.off(outputs) if c.output in names) if names else ()
 
     def told_growth(self, outputs: Arrays) -> tuple[str, ...]:
-        """Advice on outputs whose error rounding explains only because it grows, one sentence each."""
+        """Advises on outputs whose error rounding explains only because it grows, one sentence each."""
         beyond = {c.output for c in self.beyond(outputs)}
         grown = [name for name in self._far(outputs) if name not in beyond]
         return tuple(

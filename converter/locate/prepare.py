@@ -63,7 +63,7 @@ KERNEL_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class SearchForm:
-    """How the search runs. memory: in bytes."""
+    """The settings of a search. memory: in bytes."""
 
     TITLE: ClassVar[str] = "search"
 
@@ -106,7 +106,7 @@ class SearchSizes:
 
 @dataclass(frozen=True)
 class LocateOptions(SearchForm, SearchSizes, FreezingOptions, RunningOptions):
-    """What `trtsmith locate` is told.
+    """The options of `trtsmith locate`.
 
     timeout_s: for each build and each run. precision: of a graph without an engine.
     arithmetic: by what precision outputs are allowed to differ (verify.rounding.PRECISIONS); "": the graph's.
@@ -128,7 +128,7 @@ class LocateOptions(SearchForm, SearchSizes, FreezingOptions, RunningOptions):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PreparedSearch(SearchGround):
-    """What `locate` takes.
+    """The arguments of `locate`.
 
     plan:    how the nodes of the rewritten graph reach TensorRT.
     outputs: the engine's for these inputs, in its own types; None without an engine.

@@ -36,7 +36,7 @@ def searched(
     origin: EngineOrigin,
     engine: Path | None,
 ) -> Rewritten:
-    """The rewritten graph in that precision; itself if none is requested.
+    """Returns the rewritten graph in that precision; itself if none is requested.
 
     UsageError if that is not the graph that the engine was built from, by what its manifest says of it.
     """
@@ -60,7 +60,7 @@ def searched(
 def precision_asked(
     asked: PrecisionRequest, origin: EngineOrigin, io_types: Sequence[IoType], engine: Path | None
 ) -> PrecisionRequest:
-    """The engine's precision, or the requested one. Raises UsageError for both, and for unsupported ones."""
+    """Returns the engine's precision, or the requested one. Raises UsageError for both, and for unsupported ones."""
     if engine is None:
         check_searchable(asked, f"--precision {asked.precision}")
         return asked
@@ -85,12 +85,12 @@ class ReducedNodes:
     again: Callable[[Sequence[str]], Rewritten]
 
     def followed_by(self, change: Callable[[Rewritten], Rewritten]) -> ReducedNodes:
-        """The same, with a change to every graph after it."""
+        """Adds a change to every graph after it."""
         return replace(self, again=lambda names: change(self.again(names)))
 
 
 def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionRequest) -> ReducedNodes | None:
-    """How `reduced` came of `rewritten`; None where the precision pass gave no node a reduced type."""
+    """Finds the nodes that `reduced`, unlike `rewritten`, computes in a reduced type; None if there are none."""
     fmt, report = request.format, reduced.precision
     if fmt is None or report is None:
         return None
@@ -112,7 +112,7 @@ def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionReq
 
 
 def fewest(reduction: ReducedNodes, agrees: Callable[[Rewritten], bool]) -> tuple[str, ...]:
-    """The shortest run of consecutive nodes that, in float32, make the outputs agree; () if no run does.
+    """Finds the shortest run of consecutive nodes that, in float32, make the outputs agree; () if no run does.
 
     agrees: whether the outputs of such a graph agree. It is asked a few times the logarithm of the nodes' number.
     """

@@ -43,7 +43,8 @@ FILES = frozenset({MODEL, INPUTS, EXPECTED, ACTUAL, REWRITTEN, README, f"{MODEL}
 
 @dataclass(frozen=True, eq=False)
 class Reproducer:
-    """model: the node with its tensors as inputs. expected: onnxruntime's outputs for `inputs`; actual: those found.
+    """A faulty node to save. model: the node with its tensors as inputs. expected: onnxruntime's outputs for `inputs`;
+    actual: those found.
 
     rewritten: what the model's node became, where the rewrite is at fault. text: what is wrong, for the README.
     what: what the model is of.
@@ -60,7 +61,7 @@ class Reproducer:
 
     @staticmethod
     def of(model: Model, inputs: Arrays, actual: Arrays, text: str, what: str = "the node") -> Reproducer:
-        """With onnxruntime's outputs for the inputs."""
+        """Makes a reproducer with onnxruntime's outputs for the inputs."""
         plugin = next(iter(plugin_nodes(model.proto.graph)), None) is not None
         return Reproducer(
             model, inputs, Onnxruntime().execute(model, inputs), actual, text, plugin, what=what
@@ -117,7 +118,7 @@ def kernel_alone(replay: ReplayKernel | None, saved: Reproducer) -> str:
 
 
 def saved_folder(model: Path) -> Path:
-    """The default folder for a reproducer: in the current folder, named after the model."""
+    """Returns the default folder for a reproducer: in the current folder, named after the model."""
     return Path(model.name or "model").with_suffix(".located")  # "." is no model, which is said elsewhere
 
 

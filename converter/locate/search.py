@@ -42,7 +42,9 @@ class NodeFault:
 
 @dataclass(frozen=True)
 class Seen:
-    """One value: how far the executor's is from onnxruntime's, with all that came before. node: number of its maker."""
+    """The comparison of a value with onnxruntime's; its error includes that of all earlier nodes. node: number of
+    its maker.
+    """
 
     node: int
     comparison: Comparison
@@ -50,7 +52,7 @@ class Seen:
 
 @dataclass
 class Search:
-    """Findings so far. skipped: values that could not be compared, with reasons.
+    """The findings so far. skipped: values that could not be compared, with reasons.
 
     suspects: nodes that were computed wrongly where the model's own outputs were wrong, too, and that were acquitted. They
         are among those skipped.
@@ -155,7 +157,7 @@ def _faults(
 
 
 def marks_of(graph: SearchedGraph, nodes: Sequence[int], known: Collection[str]) -> tuple[str, ...]:
-    """Values to add as outputs: the nodes' results, and the last known values before them.
+    """Chooses values to add as outputs: the nodes' results, and the last known values before them.
 
     So a node's inputs and outputs are of one run.
     """
@@ -165,7 +167,9 @@ def marks_of(graph: SearchedGraph, nodes: Sequence[int], known: Collection[str])
 
 
 def batches(graph: SearchedGraph, limit: int) -> Iterator[tuple[int, ...]]:
-    """All nodes that make one of the values, in order. limit: bytes of one batch's marks; a single node may have more."""
+    """Yields all nodes that make one of the values, in order. limit: bytes of one batch's marks; a single node may have
+    more.
+    """
     held: list[int] = []
     marked: set[str] = set()
     size, known = 0, graph.known()

@@ -31,7 +31,7 @@ ReplayKernel = Callable[[Model, Arrays, Arrays], Replay | None]
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """memory: bytes of intermediate values at a time. everything: go on after the first culprit.
+    """Options of a search. memory: bytes of intermediate values at a time. everything: go on after the first culprit.
 
     folder: where the minimal model is saved; None: nowhere. outputs: what an engine that is there already gave for
     the same inputs, in the engine's types; None: there is no such engine. rounding: by what the model's outputs may
@@ -48,7 +48,9 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Region:
-    """nodes: numbers in the main graph, the one that it is about last; most have no other. inputs and outputs: values."""
+    """A part of the graph. nodes: numbers in the main graph, mostly one; the node in question is last. inputs, outputs:
+    values.
+    """
 
     nodes: tuple[int, ...]
     inputs: tuple[str, ...]
@@ -56,7 +58,7 @@ class Region:
 
 
 def region_of(table: NodeTable, number: int, known: Collection[str]) -> Region:
-    """The region of a node: the node and its predecessors back to known values.
+    """Returns the region of a node: the node and its predecessors back to known values.
 
     known: names of values that are given, of graph inputs too. Outputs are those of the node that are among them.
     """
@@ -69,7 +71,7 @@ def region_of(table: NodeTable, number: int, known: Collection[str]) -> Region:
 
 
 def part_of(table: NodeTable, nodes: Collection[int], shown: Collection[int]) -> Region:
-    """Nodes of the main graph with all that they read of others. Outputs: what none of them reads, and those of `shown`."""
+    """Makes a part of these nodes and all that they read. Outputs: values that none of them reads, and those of `shown`."""
     ordered = tuple(sorted(nodes))
     made = table.made_by(ordered)
     read = dict.fromkeys(name for n in ordered for name in table.reads[n])
@@ -85,7 +87,7 @@ def region_model(
     outputs: Iterable[onnx.ValueInfoProto],
     constants: Collection[str] = (),
 ) -> Model:
-    """The region as a model: nodes, the initializers that they read, values as inputs of the sizes that they have.
+    """Makes the region a model: nodes, the initializers that they read, and values as inputs in their actual sizes.
 
     constants: inputs that become initializers with their values, as shapes are that an engine of fixed sizes knows.
     """
@@ -108,7 +110,7 @@ def _type_of(array: np.ndarray) -> onnx.TypeProto.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class SearchedGraph:
-    """values: what can be an output, as onnxruntime has it. feeds: the graph's inputs. executor: what is searched."""
+    """The graph to search. values: possible outputs, as onnxruntime has them. feeds: its inputs. executor: under test."""
 
     table: NodeTable
     values: dict[str, ProbedValue]
@@ -117,21 +119,21 @@ class SearchedGraph:
     progress: Progress
 
     def known(self) -> set[str]:
-        """Names of what can be an output, and of the graph's inputs."""
+        """Names of the possible outputs, and of the graph's inputs."""
         return {*self.values, *self.feeds}
 
     def marked(self, names: Iterable[str]) -> Model:
-        """The model with more of its values as outputs."""
+        """Returns the model with more of its values as outputs."""
         return with_outputs(self.table.model, (self.values[name].info() for name in names))
 
     def right(self, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """onnxruntime's values of these names, and the graph's inputs."""
+        """Returns onnxruntime's values of these names, and the graph's inputs."""
         infos = [self.values[name].info() for name in names if name in self.values]
         asked = with_outputs(self.table.model, infos, only=True)
         return {**self.feeds, **(Onnxruntime().execute(asked, self.feeds) if infos else {})}
 
     def alone(self, region: Region, given: Arrays) -> tuple[Model, dict[str, np.ndarray]]:
-        """The region as a model, and its inputs. What may be sizes, which TensorRT wants constant, is constant in it.
+        """Returns the region as a model, and its inputs. Possible sizes, which TensorRT wants constant, are constants.
 
         Those are few numbers, whatever the graph's inputs are. Larger values of that kind stay inputs: of a graph of
         constants alone TensorRT computes nothing when it runs.

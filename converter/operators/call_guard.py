@@ -221,13 +221,13 @@ def _is_dim(dim: Any) -> bool:
 
 
 def said_by_parser(error: Exception) -> str:
-    """onnx.parser's error, which it raises as bytes, on one line."""
+    """Puts the error of onnx.parser, which raises it as bytes, on one line."""
     said = error.args[0] if error.args else ""
     text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
     return " ".join(text.split())[:500]
 
 
 def home(function: Any) -> str:
-    """File and line where the function begins."""
+    """Returns file and line where the function begins."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}, line {code.co_firstlineno}" if code is not None else repr(function)

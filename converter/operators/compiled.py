@@ -34,7 +34,7 @@ class CompiledOperators:
 
 
 def compiled_operators(names: Iterable[str]) -> tuple[tuple[CompiledOperators, ...], tuple[Problem, ...]]:
-    """Libraries for the plugins of external operators, and all problems with them.
+    """Finds libraries for the plugins of external operators, and all problems with them.
 
     names: of operators that are known; those of ours are left out.
     """
@@ -53,7 +53,7 @@ def compiled_operators(names: Iterable[str]) -> tuple[tuple[CompiledOperators, .
 
 
 def library_of(name: str) -> Path | None:
-    """The library of one operator's plugin; None for one of ours. UsageError if none fits."""
+    """Finds the library of one operator's plugin; None for one of ours. Raises UsageError if none fits."""
     found, problems = compiled_operators([name])
     if problems:
         raise UsageError(problems)
@@ -61,7 +61,7 @@ def library_of(name: str) -> Path | None:
 
 
 def build_command(package: OperatorPackage) -> str:
-    """The command that compiles the package; DIR stands for a folder that is not known."""
+    """Returns the command that compiles the package; DIR stands for an unknown folder."""
     folder = module_folder(package)
     above = (folder, *list(folder.parents)[:3]) if folder is not None else ()
     project = next((path for path in above if (path / SOURCES).is_file()), "DIR")
@@ -69,7 +69,7 @@ def build_command(package: OperatorPackage) -> str:
 
 
 def module_folder(package: OperatorPackage) -> Path | None:
-    """The folder of the package's module, beside which its libraries lie; None of one that has no file."""
+    """Returns the folder of the package's module, beside which its libraries lie; None for a module without a file."""
     module = sys.modules.get(package.spec)
     file = package.spec if module is None else getattr(module, "__file__", None)
     return Path(file).parent if file and Path(file).is_file() else None

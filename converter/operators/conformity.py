@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 
 def nonconforming(value: Any, where: str) -> Iterator[tuple[str, str, str]]:
-    """(place, value, expected type) for every field of a dataclass that holds a value of another type."""
+    """Yields (place, value, expected type) for every field of a dataclass that holds a value of another type."""
     kind: Any = type(value)
     for name, hint in _hints(kind).items():
         yield from _held(getattr(value, name), hint, f"{where}.{name}")

@@ -27,7 +27,8 @@ class UnreadableManifest(Exception):  # noqa: N818  the library may be somebody 
 
 
 def library_manifest(library: Path) -> Mapping[str, Any]:
-    """The manifest: interface ("V3", "V2DynamicExt"), cuda_architectures, operators. Loads the library in another process.
+    """Reads the manifest: interface ("V3", "V2DynamicExt"), cuda_architectures, operators. Loads the library in another
+    process.
 
     Raises UnreadableManifest. What a library prints to stdout while it is loaded is lost.
     """
@@ -58,7 +59,7 @@ def library_manifest(library: Path) -> Mapping[str, Any]:
 
 
 def differences(op: OpDef, entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(what, as it was compiled, as it is defined) wherever an operator of a manifest is not the definition."""
+    """Lists (subject, compiled value, defined value) wherever a manifest's operator is not the definition."""
     defined = manifest_entry(op)
     for part in ("version", "namespace"):
         if entry.get(part) != defined[part]:
@@ -76,7 +77,7 @@ def differences(op: OpDef, entry: Mapping[str, Any]) -> Iterator[tuple[str, str,
 
 
 def manifest_entry(op: OpDef) -> dict[str, Any]:
-    """What the manifest of a library says of an operator with this definition."""
+    """Makes the entry of an operator with this definition in a library's manifest."""
     return {
         "name": op.name,
         "version": op.version,

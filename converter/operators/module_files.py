@@ -95,7 +95,7 @@ def _package(source: OperatorSource, folder: Path) -> Path:
 
 
 def module_name(file: Path) -> str:
-    """The module name of a file, from its path. A part may not be a valid identifier."""
+    """Derives the module name of a file from its path. A part may not be a valid identifier."""
     root = outermost_folder(file)
     if root == file:
         return f"{LOADED}{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"

@@ -23,5 +23,5 @@ def own_process() -> Iterator[None]:
 
 
 def is_own_process() -> bool:
-    """Whether this thread is inside of such a block."""
+    """Tells whether this thread is inside such a block."""
     return _OWN.get()

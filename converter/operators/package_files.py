@@ -1,4 +1,4 @@
-"""Lists the files of an operator package, which keys of the cache hold and other machines get."""
+"""Lists the files of an operator package, for the cache's keys and for other machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOT_READ = frozenset({"__pycache__", ".git"})
 
 
 def outermost_folder(file: Path) -> Path:
-    """The outermost folder of the package that a module's file is in; the file itself, where there is none."""
+    """Returns the outermost folder of the package that a module's file is in; the file itself if there is none."""
     root = file.parent if (file.parent / "__init__.py").exists() else file
     while root.is_dir() and (root.parent / "__init__.py").exists():
         root = root.parent
@@ -19,7 +19,7 @@ def outermost_folder(file: Path) -> Path:
 
 
 def package_of_folder(folder: Path) -> tuple[Path, ...]:
-    """The folder itself, where it is a package; else the packages of the project in it. OSError if it cannot be read."""
+    """Returns the folder if it is a package; else the packages of the project in it. OSError if it cannot be read."""
     if (folder / "__init__.py").exists():
         return (folder,)
     return tuple(
@@ -30,7 +30,7 @@ def package_of_folder(folder: Path) -> tuple[Path, ...]:
 
 
 def files_of_path(path: Path) -> tuple[Path, tuple[Path, ...]]:
-    """(root, files) of the package that loading this path imports: of a folder, or of a module's file.
+    """Returns (root, files) of the package that loading this path imports: a folder, or a module's file.
 
     The root is the outermost package, with everything in it but Python's caches; of a module outside any package the
     file, with the libraries beside it.
@@ -44,7 +44,7 @@ def files_of_path(path: Path) -> tuple[Path, tuple[Path, ...]]:
 
 
 def files_of_module(name: str) -> tuple[Path, tuple[Path, ...]]:
-    """The same of a module by its dotted name, without importing any. OSError where Python's path has no files of it."""
+    """Returns the same for a module by its dotted name, without importing any. OSError if Python's path lacks its files."""
     found = PathFinder.find_spec(name.partition(".")[0])
     if found is None or found.origin is None or not os.path.isfile(found.origin):
         raise FileNotFoundError(2, "no module's file", name)
@@ -56,7 +56,7 @@ def files_of_module(name: str) -> tuple[Path, tuple[Path, ...]]:
 
 
 def tree(folder: Path, left_out: frozenset[str] = _NOT_READ) -> Iterator[Path]:
-    """All files below a folder, sorted in each. Links to folders are followed, as Python follows them; in circles once."""
+    """Lists all files below a folder, sorted in each. Links to folders are followed, as Python does; circles once."""
     yield from _below(folder, left_out, frozenset())
 
 

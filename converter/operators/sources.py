@@ -32,14 +32,14 @@ class OperatorSource:
     installed: bool = False
 
     def problem(self, what: str, where: str, expected: str, fix: str) -> UsageError:
-        """An error about this package."""
+        """Makes an error about this package."""
         if self.installed:
             fix = f"{fix}; or leave installed packages out with {LEAVE_OUT}"
         return UsageError(f"{self.said}: {what}", where, expected, fix)
 
 
 def sources(specs: Sequence[str], *, installed: bool = True) -> Iterator[OperatorSource]:
-    """Sources from the user's options, then the environment, then installed packages unless excluded."""
+    """Lists sources from the user's options, then the environment, then installed packages unless excluded."""
     yield from (OperatorSource(spec, f"--ops {spec}") for spec in specs)
     yield from from_environment()
     if installed:
@@ -47,7 +47,7 @@ def sources(specs: Sequence[str], *, installed: bool = True) -> Iterator[Operato
 
 
 def from_environment() -> Iterator[OperatorSource]:
-    """What TRTSMITH_OPS names."""
+    """Yields the packages that TRTSMITH_OPS names."""
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
     yield from (OperatorSource(spec, f"{VARIABLE}, {spec}") for spec in named if spec)
 

@@ -1,4 +1,4 @@
-"""Records what the modules of operators read while they are imported and called, and finds what a set of files lacks of it.
+"""Records the files that operators' modules read while imported and called, and finds those missing from a set of files.
 
 A batch makes the key of a conversion before it, of files that it lists without running anything. What the conversion used
 in the end is asked here: a process that has the variable notes it in the file that the variable names, and so do the
@@ -217,7 +217,7 @@ def _installed_folders() -> tuple[str, ...]:
 
 
 def uncovered(record: Path, files: Iterable[Path], variables: Collection[str] = ()) -> list[str]:
-    """What was noted and is neither among the files, nor of Python, of an installed package, ours, or the system's.
+    """Lists recorded files that are not among these files, nor of Python, an installed package, trtsmith or the system.
 
     record: in the folder in which the processes keep what they make, temporary files too.
     variables: with what the names of variables begin that are known. OSError where the record cannot be read.

@@ -47,7 +47,7 @@ class _TookTooLong(BaseException):
 
 
 def import_limit() -> float:
-    """Seconds that an import may take: TRTSMITH_OPS_TIMEOUT, or LIMIT_S."""
+    """Returns the seconds that an import may take: TRTSMITH_OPS_TIMEOUT, or LIMIT_S."""
     text = os.environ.get(LIMIT_VARIABLE, "")
     try:
         limit = float(text) if text else LIMIT_S
@@ -82,7 +82,7 @@ def import_watched(load: Callable[[], ModuleType], source: OperatorSource) -> Mo
 
 
 def what_of(error: BaseException) -> str:
-    """The exception on one line."""
+    """Describes the exception on one line."""
     if isinstance(error, SystemExit):
         return f"it ends the program while it is imported: SystemExit: {error.code}"
     text = error.msg if isinstance(error, SyntaxError) else str(error)
@@ -91,7 +91,7 @@ def what_of(error: BaseException) -> str:
 
 
 def place(error: BaseException, otherwise: str) -> str:
-    """File, line and text of the innermost line of the user's own files that the exception passed.
+    """Returns file, line and text of the innermost line of the user's own files that the exception passed.
 
     These are the files in the folder of the first one that is neither Python's import machinery nor ours.
     """

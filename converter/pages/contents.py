@@ -37,7 +37,9 @@ Words = Sequence[str]
 def of_conversion(
     words: Words, asked: ConvertOptions, report: Mapping[str, Any], done: Conversion | None
 ) -> PageContent:
-    """done: None where it could not be done; then the report has the problems, and the model is shown as far as it goes."""
+    """Collects a conversion's report. done: None if it failed; then the report has the problems, and the model as far as it
+    came.
+    """
     if done is None:
         return PageContent("convert", _title(asked.model), words, report, {}, _attempted(asked))
     manifest = read_document(done.bundle.manifest) if done.bundle is not None else {}
@@ -53,7 +55,9 @@ def of_verification(
     searched: PreparedSearch | None = None,
     located: Mapping[str, Any] | None = None,
 ) -> PageContent:
-    """frozen: inputs that are constants in the engine. searched, located: of the search for a node, where there was one."""
+    """Collects a verification's report. frozen: inputs that are constants in the engine. searched, located: of a search for
+    a node, if any.
+    """
     network = (
         _searched(searched)
         if searched is not None
@@ -71,12 +75,12 @@ def of_search(
     searched: PreparedSearch,
     located: Mapping[str, Any],
 ) -> PageContent:
-    """Of `locate`."""
+    """Collects the report of `locate`."""
     return PageContent("locate", _title(model), words, {}, _manifest(engine), _searched(searched), located)
 
 
 def of_timing(words: Words, asked: BenchOptions, document: Mapping[str, Any]) -> PageContent:
-    """Of `bench`; an engine without its model has no network to draw."""
+    """Collects the report of `bench`; an engine without its model has no network to draw."""
     network = None
     if asked.is_model:
         source = open_source(asked)
@@ -87,7 +91,7 @@ def of_timing(words: Words, asked: BenchOptions, document: Mapping[str, Any]) ->
 
 
 def of_problems(kind: str, words: Words, model: object, report: Mapping[str, Any]) -> PageContent:
-    """The page of a command that failed."""
+    """Collects the page of a command that failed."""
     return PageContent(kind, _title(model), words, report, {})
 
 

@@ -46,7 +46,7 @@ _PHASE_OF = {
 
 
 def explanations(names: Iterable[str]) -> dict[str, str]:
-    """The sentence for each name; a record may have several names, joined by commas. Unknown names are left out."""
+    """Returns the sentence for each name; a record may have several names, joined by commas. Unknown names are left out."""
     wanted = {part for name in names for part in name.split(", ") if part}
     found = {phase.name: phase.does for phase in PHASES}
     found |= {name: found[phase] for name, phase in _PHASE_OF.items()}
@@ -85,7 +85,7 @@ class PageContent:
 
 
 def conversion_document(known: PageContent) -> dict[str, Any]:
-    """The data of the page; the module says what is in it."""
+    """Makes the page's data, as this module defines it."""
     report, network = known.report, known.network
     verdict = report.get("verdict") or known.manifest.get("verdict") or {}
     rewritten = network.rewritten if network is not None else None

@@ -57,7 +57,7 @@ def check_overlays(folder: Path | None, *, force: bool) -> None:
 
 
 def overlays(content: PageContent) -> dict[str, dict[str, Any]]:
-    """Overlays with content, by file stem: route, rule, type, error, time."""
+    """Makes overlays with content, by file stem: route, rule, type, error, time."""
     network = content.network
     if network is None:
         return {}
@@ -81,7 +81,7 @@ def overlays(content: PageContent) -> dict[str, dict[str, Any]]:
 
 
 def write_overlays(folder: Path, content: PageContent) -> None:
-    """One file for each overlay, each whole or not at all. UsageError where the disk refuses."""
+    """Writes one file for each overlay, each completely or not at all. Raises UsageError if the disk refuses."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The frame of every page: one HTML file with its styles, scripts and data, without network requests.
+"""Builds the frame of every page: one HTML file with its styles, scripts and data, without network requests.
 
 What a page shows comes from models, which others wrote. So nothing of it is ever HTML: it travels as JSON in an element
 that no browser executes, and scripts show it through textContent. A Content-Security-Policy lists the hashes of our own
@@ -27,7 +27,7 @@ SHARED_SCRIPTS = ("frame.js", "table.js")
 
 
 def page(title: str, body: str, data: Any, *, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
-    """The HTML of a page.
+    """Writes the HTML of a page.
 
     title:   plain text, shown in the window's title; scripts find it in `document.title`.
     body:    HTML that we wrote, the same for every model (see `bar`).
@@ -72,7 +72,7 @@ def page(title: str, body: str, data: Any, *, styles: Sequence[str] = (), script
 
 
 def bar(name: str, sections: Mapping[str, str]) -> str:
-    """The bar at the top: the page's name, links to sections (text by id), and the theme button."""
+    """Writes the bar at the top: the page's name, links to sections (text by id), and the theme button."""
     links = "".join(
         f'<a href="#{html.escape(id_)}">{html.escape(text)}</a>' for id_, text in sections.items()
     )
@@ -84,12 +84,12 @@ def bar(name: str, sections: Mapping[str, str]) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """The text of a file in assets/."""
+    """Returns the text of a file in assets/."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def embedded(data: Any) -> str:
-    """JSON that is safe anywhere in HTML: ASCII without <, > and &."""
+    """Writes JSON that is safe anywhere in HTML: ASCII without <, > and &."""
     try:
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -98,7 +98,7 @@ def embedded(data: Any) -> str:
 
 
 def finite(value: Any) -> Any:
-    """The same data, with "nan", "inf" and "-inf" for the numbers that JSON lacks."""
+    """Returns the same data, with "nan", "inf" and "-inf" for the numbers that JSON lacks."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):

@@ -40,7 +40,7 @@ SECTIONS = {
 
 
 def conversion_page(document: Mapping[str, Any]) -> str:
-    """The HTML for a document of conversion_document."""
+    """Writes the HTML for a document of conversion_document."""
     sections = "".join(
         f'<section id="{id_}" aria-labelledby="{id_}-title" hidden><h2 id="{id_}-title">{title}</h2></section>'
         for id_, title in SECTIONS.items()

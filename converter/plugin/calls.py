@@ -54,7 +54,9 @@ class Kernels:
         self._library = library
 
     def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]:
-        """The outputs. ConversionError where the plugin fails or ends the child; UsageError without GPU or plugin."""
+        """Returns the outputs. Raises ConversionError if the plugin fails or ends the child; UsageError without GPU or
+        plugin.
+        """
         where = f"plugin {plugin} of {self._library}"
         described = self._worker.start()
         if described["gpu"] is None:
@@ -72,7 +74,7 @@ class Kernels:
 
 
 class KernelsByPlugin:
-    """The kernels of plugin libraries, each called by the plugin's name, in child processes that start when needed.
+    """The kernels of plugin libraries, called by plugin name, in child processes that start when needed.
 
     libraries: that of each plugin. timeout_s: for one call.
     """
@@ -90,7 +92,7 @@ class KernelsByPlugin:
         self._workers.close()
 
     def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]:
-        """As of Kernels."""
+        """Returns the outputs, as Kernels does."""
         library = self._libraries[plugin]
         if library not in self._open:
             worker = self._workers.enter_context(LibraryWorker(library, None, self._timeout_s))
@@ -99,7 +101,7 @@ class KernelsByPlugin:
 
 
 def no_gpu(purpose: str) -> UsageError:
-    """The problem that there is no GPU to `purpose`."""
+    """Makes the problem that there is no GPU to `purpose`."""
     what, expected = f"there is no GPU to {purpose}", "an NVIDIA GPU with its driver"
     return UsageError(what, "this machine", expected, "run this on a machine with a GPU")
 
@@ -114,7 +116,7 @@ OUTPUTS = "outputs"
 
 
 def own_outputs(library: Path, case: ContractCase, *, host: Path | None = None) -> tuple[TensorDesc, ...]:
-    """Types and shapes of the outputs. Raises ConversionError if the plugin cannot be created, fails, or ends the
+    """Returns types and shapes of the outputs. Raises ConversionError if the plugin cannot be created, fails, or ends the
     child.
     """
     where = f"plugin {case.plugin} of {library}, {case.name}"
@@ -132,7 +134,7 @@ def own_outputs(library: Path, case: ContractCase, *, host: Path | None = None) 
 
 
 def answer_outputs(session: CreatorUnderTest, case: ContractCase) -> dict[str, Any]:
-    """The same in the child: {"outputs": [{"dtype", "shape"}]}, or {"problem"}."""
+    """Returns the same in the child: {"outputs": [{"dtype", "shape"}]}, or {"problem"}."""
     try:
         with session.create(case) as plugin:
             types = plugin.output_types([desc.dtype for desc in case.inputs])

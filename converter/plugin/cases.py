@@ -19,7 +19,7 @@ Reference = Callable[[OpDef, Case, str, Arrays], Mapping[str, np.ndarray]]
 
 
 def contract_cases(ops: Iterable[OpDef] | None = None) -> tuple[ContractCase, ...]:
-    """One contract case for each small case of the operators, in the first dtype of their keys and int64.
+    """Makes one contract case for each small case of the operators, in the first dtype of their keys and int64.
 
     ops: None for all that are known.
     """
@@ -32,14 +32,14 @@ def contract_cases(ops: Iterable[OpDef] | None = None) -> tuple[ContractCase, ..
 
 
 def compute_reference(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
-    """The operator's own reference."""
+    """Computes the outputs by the operator's own reference."""
     return op.reference(case.fields, inputs)
 
 
 def gpu_cases(
     name: str, *, large: bool = True, reference: Reference = compute_reference
 ) -> Iterator[GpuCase]:
-    """Every case of the named operator in every dtype of its type variables; nothing for plugins of others.
+    """Makes every case of the named operator in every dtype of its type variables; none for other plugins.
 
     reference: asked once for each case and dtype of the key, since the dtype of indices does not change their values.
     """
@@ -49,7 +49,7 @@ def gpu_cases(
 
 
 def in_all_dtypes(op: OpDef, cases: Iterable[Case], reference: Reference) -> Iterator[GpuCase]:
-    """The given cases of an operator in every dtype of its type variables."""
+    """Makes the given cases of an operator in every dtype of its type variables."""
     for case in cases:
         generated = case.inputs(np.random.default_rng(SEED))
         expected: dict[str, Mapping[str, np.ndarray]] = {}
@@ -65,7 +65,7 @@ def in_all_dtypes(op: OpDef, cases: Iterable[Case], reference: Reference) -> Ite
 def in_dtypes(
     op: OpDef, case: Case, types: Mapping[str, str], reference: Reference = compute_reference
 ) -> GpuCase:
-    """One case of an operator in one choice of dtypes."""
+    """Makes one case of an operator in one choice of dtypes."""
     inputs = cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types)
     return _gpu_case(op, case, inputs, types, reference(op, case, types[op.key], inputs))
 
@@ -73,7 +73,7 @@ def in_dtypes(
 def cast_inputs(
     op: OpDef, generated: Mapping[str, np.ndarray], types: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """The case's inputs in the dtypes of a choice of type variables, in port order."""
+    """Casts the case's inputs to the dtypes of a choice of type variables, in port order."""
     # What half precision cannot hold becomes infinite, and a NaN becomes some integer: cases with such values mean it.
     with np.errstate(over="ignore", invalid="ignore"):
         return {
@@ -84,7 +84,7 @@ def cast_inputs(
 
 
 def contract_case(op: OpDef, case: Case, types: Mapping[str, str]) -> ContractCase:
-    """One case of an operator in one choice of dtypes."""
+    """Makes one case of an operator in one choice of dtypes."""
     choices = type_choices(op)
     inputs = cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types)
     known = {name: tuple(value.shape) for name, value in inputs.items()}
@@ -122,7 +122,7 @@ def _gpu_case(
 
 
 def type_choices(op: OpDef) -> list[dict[str, str]]:
-    """Every choice of dtypes for the operator's type variables; those of one dtype of the key follow one another."""
+    """Returns every choice of dtypes for the operator's type variables, grouped by the key's dtype."""
     others = {port.type for port in (*op.inputs, *op.outputs)} - {op.key}
     variables = (op.key, *sorted(others))
     combinations = product(*(TYPE_VARIABLES[variable] for variable in variables))

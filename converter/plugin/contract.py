@@ -16,7 +16,7 @@ from trtsmith.importers.problem import Problem
 
 @dataclass(frozen=True)
 class ContractCase:
-    """One way to create a plugin, with inputs and what its definition says of the outputs.
+    """One way to create a plugin, with inputs and the outputs by its definition.
 
     plugin:          name of the plugin that the case is for.
     name:            name of the case, for messages.
@@ -60,7 +60,7 @@ class GpuCase:
 
     @property
     def kind(self) -> str:
-        """The class of cases that it is of."""
+        """The class of cases that the case belongs to."""
         arrays = (*self.inputs, *self.expected)
         if any(array.size == 0 for array in arrays):
             return "no elements"
@@ -70,19 +70,21 @@ class GpuCase:
 
 @dataclass(frozen=True)
 class ModelCases:
-    """Of a model: a contract case for each node, kernel cases of operators that have a function, and what is missing."""
+    """The cases of a model: a contract case for each node, kernel cases of operators that have a function, and
+    missing ones.
+    """
 
     contract: tuple[ContractCase, ...]
     kernels: tuple[GpuCase, ...] = ()
     notes: tuple[str, ...] = ()
 
     def gpu_cases(self, plugin: str) -> tuple[GpuCase, ...]:
-        """The kernel cases of a plugin."""
+        """Returns the kernel cases of a plugin."""
         return tuple(case for case in self.kernels if case.plugin == plugin)
 
 
 class CheckStatus(Enum):
-    """FAIL: the plugin breaks the contract of TensorRT, or its definition. ADVICE: it does what TensorRT does not forbid."""
+    """FAIL: the plugin breaks the contract of TensorRT, or its definition. ADVICE: TensorRT does not forbid it."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -92,7 +94,7 @@ class CheckStatus(Enum):
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The outcome of one check. problem: what it found. note: why it is not testable, or a figure."""
+    """The outcome of one check. problem: its finding. note: why it is not testable, or a figure."""
 
     creator: str
     check: str
@@ -139,7 +141,9 @@ class LibraryReport:
         }
 
     def render(self) -> str:
-        """The report as text: failures and advice in full, what is not testable and why, then each plugin's counts."""
+        """Writes the report as text: failures and advice in full, untestable checks with reasons, then each plugin's
+        counts.
+        """
         lines = []
         for status, word in ((CheckStatus.FAIL, "FAIL"), (CheckStatus.ADVICE, "advice")):
             for result in self.results:

@@ -29,7 +29,7 @@ class HeldPlugins:
     needs: tuple[str, ...]
 
     def unloadable(self, target: Target) -> Problem | None:
-        """Why the target's plugin registry cannot load the library; None if nothing is known against it."""
+        """Says why the target's plugin registry cannot load the library; None if no reason is known."""
         core = "libtensorrt_rtx" if target.is_rtx else "libnvinfer"
         if not self.static or any(name.startswith(core) for name in self.needs):
             return None
@@ -50,7 +50,7 @@ def held_plugins(paths: Iterable[Path]) -> tuple[HeldPlugins, ...]:
 
 
 def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
-    """Names of the plugins in a user's libraries. UsageError if one cannot be loaded."""
+    """Names the plugins in a user's libraries. Raises UsageError if one cannot be loaded."""
     return frozenset(creator.name for held in held_plugins(paths) for creator in held.creators)
 
 
@@ -77,7 +77,7 @@ def _field(field: dict[str, Any]) -> DeclaredField:
 
 
 def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
-    """{"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
+    """Returns {"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
 
     Loads the library in a child process. Raises UsageError where that fails.
     """
@@ -86,7 +86,7 @@ def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, An
 
 
 def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
-    """list_creators() with "plugin" in each creator: what a plugin says of itself, or why none could be created."""
+    """Extends list_creators() by "plugin" in each creator: the plugin's answers, or why none could be created."""
     with LibraryWorker(Path(path), host, 60.0) as worker:
         described = worker.start()
         for index, creator in enumerate(described["creators"]):

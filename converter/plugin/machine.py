@@ -20,7 +20,9 @@ LIMIT_S = 20.0
 
 
 def describe(root: Path, libraries: list[Path], commit: str | None) -> dict[str, Any]:
-    """Machine, driver, CUDA, versions, commit and date. commit: where the checkout travelled without its history."""
+    """Describes machine, driver, CUDA, versions, commit and date. commit: where the checkout travelled without its
+    history.
+    """
     gpu, driver, memory, capability = _gpu()
     return {
         "gpu": gpu,
@@ -39,7 +41,7 @@ def describe(root: Path, libraries: list[Path], commit: str | None) -> dict[str,
 
 
 def clocks() -> dict[str, float] | None:
-    """What the first GPU's clocks are now, in MHz, the most that they can be, its temperature and power; None if unknown."""
+    """Returns the first GPU's present clocks in MHz, their maxima, its temperature and power; None if unknown."""
     names = {
         "sm_mhz": "clocks.sm",
         "max_sm_mhz": "clocks.max.sm",
@@ -56,12 +58,12 @@ def clocks() -> dict[str, float] | None:
 
 
 def slug(gpu: str) -> str:
-    """A folder name for a GPU: "NVIDIA H200" is h200."""
+    """Makes a folder name for a GPU: "NVIDIA H200" is h200."""
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower().removeprefix("nvidia ")).strip("-") or "unknown"
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
-    """The GPUs that a program may use, as in CUDA_VISIBLE_DEVICES; the first one if they are not listed."""
+    """Lists the GPUs that a program may use, as in CUDA_VISIBLE_DEVICES; the first one if they are not listed."""
     asked = environment.get("CUDA_VISIBLE_DEVICES", "")
     if asked:
         return asked.split(",")

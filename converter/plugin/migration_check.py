@@ -1,4 +1,4 @@
-"""Compares a plugin with the V2 plugin that it was migrated from: what both answer, and what their kernels compute."""
+"""Compares a plugin with the V2 plugin that it was migrated from: their answers, and their kernels' results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Wider = Mapping[str, Sequence[tuple[str, ...]]]
 
 
 def differences(old: Path, new: Path, op: OpDef, plugin: str, wider: Wider) -> Iterator[str]:
-    """What the operator's plugin answers otherwise than the old one, in every case of the operator."""
+    """Lists the operator's plugin's answers that differ from the old one's, in every case of the operator."""
     cases = contract_cases([op])
     before = _observed(old, [replace(case, plugin=plugin) for case in cases])
     after = _observed(new, cases)
@@ -45,7 +45,7 @@ def differences(old: Path, new: Path, op: OpDef, plugin: str, wider: Wider) -> I
 
 
 def observed(worker: LibraryWorker, index: int, case: ContractCase) -> dict[str, Any]:
-    """What a plugin answers; "alone" where other sizes than the case's end its process. WorkerDiedError."""
+    """Returns a plugin's answers; "alone" where other sizes than the case's end its process. Raises WorkerDiedError."""
     try:
         return worker.ask(index, OBSERVE, case)
     except WorkerDiedError as death:
@@ -78,7 +78,7 @@ def _observed(library: Path, cases: Sequence[ContractCase]) -> list[dict[str, An
 def kernel_cases(
     old: Path, plugins: Mapping[str, str], wider: Wider
 ) -> Iterator[Callable[[OpDef], Iterator[GpuCase]]]:
-    """The cases of an operator, with what the old kernel computes as the right outputs, where it takes the types."""
+    """Makes the operator's cases, with the old kernel's results as the right outputs, where it takes the types."""
     with (
         tempfile.TemporaryDirectory() as scratch,
         KernelsByPlugin(dict.fromkeys(plugins.values(), old), _LIMIT_S) as kernels,

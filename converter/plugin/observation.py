@@ -1,4 +1,4 @@
-"""Asks a plugin in a child process for what its host would: outputs, shapes, formats, workspace, and its copies."""
+"""Asks a plugin in a child process the questions of its host: outputs, shapes, formats, workspace, and its copies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WITHOUT_BATCH = {"V2": "IPluginV2", "V2_EXT": "IPluginV2Ext", "V2_IOEXT": "IPlu
 
 
 def observe(session: CreatorUnderTest, case: ContractCase, samples: int = len(_LARGER)) -> dict[str, Any]:
-    """What the plugin answers, or {"problem"}. samples: 1 asks for no other sizes than the case's.
+    """Returns the plugin's answers, or {"problem"}. samples: 1 asks for no other sizes than the case's.
 
     outputs: their number. types: of the outputs. samples: [shapes of inputs, of outputs].
     rules: for each output its dimensions as expressions of the inputs', None where it takes no unknown ones.
@@ -55,7 +55,7 @@ def observe(session: CreatorUnderTest, case: ContractCase, samples: int = len(_L
 
 
 def vary(session: CreatorUnderTest, case: ContractCase) -> dict[str, Any]:
-    """What other values of fields do. They may end the process: a plugin need not be ready for every one.
+    """Returns the effects of other values of fields. They may end the process: a plugin need not accept every one.
 
     changed: [{field: value}, rules], as observe() has them. optional: fields without which it can be created.
     minimum: 0 or 1 for integer fields with which it can be created from there on only.

@@ -33,7 +33,7 @@ from trtsmith.importers.registry import by_name
 
 @dataclass(frozen=True)
 class Replay:
-    """right: whether the kernel's outputs are those expected. text: its error, or how it failed."""
+    """A replay's result. right: whether the kernel's outputs are as expected. text: its error, or how it failed."""
 
     plugin: str
     gpu: str
@@ -42,7 +42,7 @@ class Replay:
 
     @property
     def verdict(self) -> str:
-        """Who is to blame for an engine that gives something else from these inputs."""
+        """Blames the kernel or the engine, if an engine computes something else from these inputs."""
         if self.right:
             return "the kernel is right: if the engine differs, it gave the kernel other inputs, so the conversion is wrong"
         return "the kernel is wrong"
@@ -52,7 +52,7 @@ class Replay:
 
 
 def read_case(folder: Path) -> GpuCase:
-    """The node with its inputs and right outputs. UsageError if the folder has other files."""
+    """Reads the node with its inputs and right outputs. Raises UsageError if the folder has other files."""
     model = load_model(folder / "node.onnx")
     inputs = load_arrays(folder / "inputs.npz", "replay")
     expected = load_arrays(folder / "expected.npz", "replay")
@@ -62,7 +62,7 @@ def read_case(folder: Path) -> GpuCase:
 def case_of(
     model: Model, inputs: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], where: str
 ) -> GpuCase:
-    """The kernel case of a model with one plugin node. UsageError if it has none, several, or lacks a tensor."""
+    """Makes the kernel case of a model with one plugin node. UsageError if it has none, several, or lacks a tensor."""
     nodes = [node for node in model.proto.graph.node if node.op_type not in native_operators()]
     if len(nodes) != 1:
         what = f"the model has {counted(len(nodes), 'plugin node')}"
@@ -127,7 +127,7 @@ def _plain(value: Any) -> Any:
 def replay(
     case: GpuCase, library: Path, *, host: Path | None = None, timeout_s: float = 120.0
 ) -> Replay | None:
-    """Run the kernel in a child process; None without a GPU.
+    """Runs the kernel in a child process; None without a GPU.
 
     UsageError if the library cannot be loaded, or has no such plugin.
     """

@@ -47,7 +47,7 @@ def test_library(
     timeout_s: float = 120.0,
     progress: Callable[[CheckResult], None] | None = None,
 ) -> LibraryReport:
-    """Test every plugin of a library.
+    """Tests every plugin of a library.
 
     gpu: None runs kernels where there is a GPU, True needs one, False runs none. definitions: the cases of known
     plugins. gpu_cases: their kernel cases. only: the one plugin to test, by name. timeout_s: for one check.

@@ -54,7 +54,7 @@ ADVICE |= {check.name: check.advice for check in KERNEL_CHECKS if check.advice}
 
 
 def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
-    """The library as plain data: how it offers its creators, and what each says of itself."""
+    """Describes the library as plain data: how it offers its creators, and what each answers."""
     creators = [
         {
             "kind": creator.info.kind,
@@ -81,7 +81,7 @@ def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
 
 
 def tensorrt_libraries(maps: Path = Path("/proc/self/maps")) -> list[str]:
-    """File names of the TensorRT libraries in this process: none is there but by the library that was loaded."""
+    """Lists file names of the TensorRT libraries in this process, which only the loaded library can have brought."""
     try:
         lines = maps.read_text().splitlines()
     except OSError:
@@ -91,7 +91,7 @@ def tensorrt_libraries(maps: Path = Path("/proc/self/maps")) -> list[str]:
 
 
 def probe(session: CreatorUnderTest) -> dict[str, Any]:
-    """What one plugin says of itself, where it can be created without knowing its fields."""
+    """Returns one plugin's answers, if it can be created without knowing its fields."""
     try:
         with session.create(None) as plugin:
             info = plugin.info
@@ -113,7 +113,7 @@ def probe(session: CreatorUnderTest) -> dict[str, Any]:
 
 
 def run_check(session: CreatorUnderTest, name: str, case: Any) -> dict[str, Any]:
-    """One check as {"verdict", "note"} or {"verdict": "fail" or "advice", "what", "expected", "fix"}."""
+    """Runs one check. Returns {"verdict", "note"} or {"verdict": "fail" or "advice", "what", "expected", "fix"}."""
     advice = name in ADVICE
     try:
         if name in GPU_CHECKS:
@@ -150,7 +150,7 @@ _SESSIONS: list[CreatorUnderTest] = []
 
 
 def load(request: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """The setup of a worker: load the library, and describe it."""
+    """Sets up a worker: loads the library, and describes it."""
     del events, log_path
     files = json.loads(request)
     host = Host(files["host"] and Path(files["host"]))
@@ -161,7 +161,7 @@ def load(request: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """One question about one creator: (its index, what is asked, the case)."""
+    """Answers one question about one creator: (its index, what is asked, the case)."""
     del events, log_path
     index, name, case = read_request(request)
     session = _SESSIONS[index]

@@ -18,7 +18,7 @@ _IR_VERSION = 10
 
 
 def case_example(op: OpDef, case: Case) -> bytes:
-    """The model, in the first types that the operator has.
+    """Makes the model, in the first types that the operator has.
 
     The node is written by the first alias that takes the ports and the fields as they are; without one, as a node of the
     plugin.

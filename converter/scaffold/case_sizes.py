@@ -11,7 +11,7 @@ _MOST = 6
 
 
 def rules_or_error(starts: Sequence[Sizes], fields: Mapping[str, int], run: Run, where: str) -> ShapeRules:
-    """The rules from the first of these shapes that `run` takes. UsageError if it takes none, or follows no rule."""
+    """Finds the rules from the first of these shapes that `run` takes. UsageError if it takes none, or follows no rule."""
     for start in starts:
         try:
             return find_rules(start, fields, run)
@@ -34,7 +34,7 @@ def rules_or_error(starts: Sequence[Sizes], fields: Mapping[str, int], run: Run,
 
 
 def require_one_shape(shapes: Sequence[Sizes], where: str) -> None:
-    """UsageError if the output shapes differ, which other values at the same input shapes gave."""
+    """Raises UsageError if other values at the same input shapes gave other output shapes."""
     first = shapes[0]
     for other in shapes[1:]:
         name = next((name for name in first if other[name] != first[name]), None)
@@ -48,7 +48,7 @@ def require_one_shape(shapes: Sequence[Sizes], where: str) -> None:
 
 
 def chosen_cases(rules: ShapeRules) -> dict[str, Sizes]:
-    """The first shapes that were taken, and of the others one for each set of dimensions in which they differ."""
+    """Chooses the first accepted shapes, and one of the others for each set of dimensions in which they differ."""
     first, *others = rules.tried
     found: dict[str, Sizes] = {"small": first}
     seen = set()

@@ -20,7 +20,7 @@ _WITHOUT_KERNEL = (
 
 
 def draft_files(draft: Draft) -> dict[str, bytes]:
-    """Every file of the package, by its path in the folder."""
+    """Writes every file of the package, by its path in the folder."""
     snake = draft.names.snake
     values = draft.names.placeholders() | _definition_values(draft) | _readme_values(draft)
     templates = {
@@ -38,7 +38,7 @@ def draft_files(draft: Draft) -> dict[str, bytes]:
 
 
 def definition_file(draft: Draft) -> bytes:
-    """The definition alone."""
+    """Writes the definition alone."""
     return render("draft_definition.py", draft.names.placeholders() | _definition_values(draft))
 
 

@@ -12,7 +12,7 @@ from trtsmith.converter.base.output_file import unfinished_folder
 
 
 def check_free(folder: Path) -> None:
-    """UsageError unless the folder is empty or is not there, and can be made."""
+    """Raises UsageError unless the folder is empty or missing, and can be made."""
     where = f"-o {folder}"
     try:
         if folder.is_dir() and any(folder.iterdir()):

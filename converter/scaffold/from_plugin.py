@@ -1,4 +1,4 @@
-"""Drafts operators from what a library's V2 plugins answer: from fields, ports, formats, shapes and workspace."""
+"""Drafts operators from the answers of a library's V2 plugins: fields, ports, formats, shapes and workspace."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def migrate_plugins(
 
 
 def creator_of(creators: Sequence[Mapping[str, Any]], plugin: str) -> int:
-    """The index of NAME or NAME:VERSION, of V2 plugins before others; -1 where there is none."""
+    """Finds the index of NAME or NAME:VERSION, of V2 plugins before others; -1 if there is none."""
     name, _, version = plugin.partition(":")
     found = [i for i, one in enumerate(creators) if one["name"] == name and version in ("", one["version"])]
     return next((i for i in found if creators[i]["family"] != 3), found[0] if found else -1)

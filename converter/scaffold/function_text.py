@@ -23,7 +23,7 @@ _LARGEST = 1 << 16
 def body_of_function(
     model: onnx.ModelProto, function: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[str, int]:
-    """(text, opset) of a function of a model, with the functions that it calls inlined.
+    """Returns (text, opset) of a function of a model, with the functions that it calls inlined.
 
     inputs, outputs: names of the ports, in the function's order. An attribute of the function stands as @its_name@.
     UsageError if the body calls what is not an operator of ONNX, or cannot be written as text.
@@ -36,7 +36,7 @@ def body_of_function(
 
 
 def body_of_graph(model: onnx.ModelProto, inputs: Sequence[str], outputs: Sequence[str]) -> tuple[str, int]:
-    """(text, opset) of a whole model, whose initializers become constants."""
+    """Returns (text, opset) of a whole model, whose initializers become constants."""
     if model.functions:
         model = inliner.inline_local_functions(model)
     graph, nodes = model.graph, []
@@ -60,7 +60,7 @@ def body_of_graph(model: onnx.ModelProto, inputs: Sequence[str], outputs: Sequen
 
 
 def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str]) -> str:
-    """Nodes in the syntax of onnx.parser, a line each. ports: the ports' names by the values' own."""
+    """Writes nodes in the syntax of onnx.parser, a line each. ports: the ports' names by the values' own."""
     taken = set(ports.values())
     names = dict(ports)
 

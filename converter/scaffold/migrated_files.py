@@ -22,13 +22,13 @@ _WITH_SMALLER = "from trtsmith.importers.dims import smaller\n"
 
 
 def package_name(library: Path) -> str:
-    """Name of the Python package for a library's plugins."""
+    """Names the Python package for a library's plugins."""
     stem = re.sub(r"^lib|_v2$", "", library.name.partition(".")[0])
     return identifier(re.sub(r"_plugins?$", "", re.sub(r"_v2$", "", stem)).lower(), "plugins") + "_v3"
 
 
 def migrated_files(package: str, library: Path, plugins: Sequence[MigratedPlugin]) -> dict[str, bytes]:
-    """Every file of the package, by its path in the folder."""
+    """Writes every file of the package, by its path in the folder."""
     snakes = [one.draft.names.snake for one in plugins]
     values = {
         "package": package,
@@ -129,7 +129,7 @@ def _wider(one: MigratedPlugin) -> str:
 
 
 def unwritten(one: MigratedPlugin) -> list[str]:
-    """What could not be observed and must be written by hand."""
+    """Lists the parts that could not be observed and must be written by hand."""
     snake = one.draft.names.snake
     rule = [f"the shape rule, in ops/{snake}.cpp and {snake}.py"] * (one.rules is None)
     return [*rule, *[f"the size of the workspace, in ops/{snake}.cpp"] * (len({*one.workspace}) > 1)]

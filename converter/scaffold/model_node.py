@@ -30,7 +30,9 @@ class ModelNode:
 
 
 def find_node(proto: onnx.ModelProto, wanted: str, path: Path) -> onnx.NodeProto:
-    """The node of that name, or with that output, or the only one of that op_type. UsageError if its operator is known."""
+    """Finds the node of that name, or with that output, or the only one of that op_type. UsageError if its operator is
+    known.
+    """
     nodes = [node for graph in all_graphs(proto.graph) for node in graph.node]
     found: list[onnx.NodeProto] = next(
         (
@@ -72,7 +74,7 @@ def _nobody_knows(node: onnx.NodeProto) -> bool:
 
 
 def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> ModelNode:
-    """The node with the types of its values. UsageError if the model does not say those of its inputs."""
+    """Describes the node with the types of its values. UsageError if the model does not give those of its inputs."""
     where = f"{path}, node {node.name!r} ({node.op_type})"
     inputs, outputs = list(node.input), list(node.output)
     while inputs and not inputs[-1]:
@@ -114,7 +116,7 @@ def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> Model
 
 
 def numbers(node: ModelNode, value: str) -> tuple[int, ...]:
-    """Start sizes: the model's, and a distinct size for each named dimension."""
+    """Chooses start sizes: the model's, and a distinct size for each named dimension."""
     every = [d for name in node.inputs for d in (node.dims[name] or ())]
     known = {d for d in every if isinstance(d, int)}
     free = iter(size for size in range(3, 10_000) if size not in known)

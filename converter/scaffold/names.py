@@ -31,21 +31,21 @@ class Names:
 
     @property
     def snake(self) -> str:
-        """voxel_max_pool, as OpDef.snake_name makes it: the package, its files, the PyTorch operator."""
+        """Writes voxel_max_pool, as OpDef.snake_name does: the package, its files, the PyTorch operator."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
 
     @property
     def camel(self) -> str:
-        """voxelMaxPool: functions in C++."""
+        """Writes voxelMaxPool: functions in C++."""
         return self.name[0].lower() + self.name[1:]
 
     @property
     def constant(self) -> str:
-        """VOXEL_MAX_POOL: the definition in Python."""
+        """Writes VOXEL_MAX_POOL: the definition in Python."""
         return self.snake.upper()
 
     def placeholders(self) -> dict[str, str]:
-        """Values of the templates' @...@ placeholders."""
+        """Returns values of the templates' @...@ placeholders."""
         return {
             "Name": self.name,
             "NAME": self.constant,

@@ -24,7 +24,7 @@ def node_example(
     made: Sequence[Sequence[int] | None],
     constants: Mapping[str, np.ndarray] | None = None,
 ) -> bytes:
-    """A model of the node alone, whose inputs are the graph's, of these shapes.
+    """Makes a model of the node alone, whose inputs are the graph's, of these shapes.
 
     source: of whose opsets and functions it is. made: shapes of the outputs, None where they are not known.
     constants: inputs that an engine holds, with their values.

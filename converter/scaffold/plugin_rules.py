@@ -1,4 +1,4 @@
-"""Makes shape rules of the expressions that a plugin computes with symbols, and finds its fields in their numbers."""
+"""Makes shape rules of the expressions that a plugin computes with symbols, and replaces numbers in them by fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ARITHMETIC = ("+", "-", "*", "//")
 def rules_with_fields(
     seen: Observed, fields: Mapping[str, Any], changed: Sequence[tuple[Mapping[str, Any], Observed]]
 ) -> Rules | None:
-    """The rules with fields in place of numbers that follow them; None if no rule is certain.
+    """Returns the rules with fields in place of numbers that follow them; None if no rule is certain.
 
     fields: values with which `seen` was asked. changed: what other values gave, each with those that differ.
     """
@@ -42,7 +42,7 @@ def rules_with_fields(
 
 
 def python_text(formula: Formula, names: Sequence[str]) -> str:
-    """The formula in Python, of the inputs by these names and of `fields`."""
+    """Writes the formula in Python, of the inputs by these names and of `fields`."""
     if formula.operation == "constant":
         return str(formula.parts[0])
     if formula.operation == "dimension":

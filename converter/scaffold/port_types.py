@@ -12,7 +12,7 @@ _FIXED = {"float32": "F", "bool": "B", "int64": "N", "int32": "S"}
 
 
 def port_names(given: Sequence[str], fallback: str, taken: Iterable[str] = ()) -> list[str]:
-    """Identifiers close to the values' names; `fallback` for unnamed values."""
+    """Makes identifiers close to the values' names; `fallback` for unnamed values."""
     used = set(taken) | {"fields", "shapes", "inputs", "np"}
     names = []
     for value in given:
@@ -24,7 +24,7 @@ def port_names(given: Sequence[str], fallback: str, taken: Iterable[str] = ()) -
 def type_variables(
     inputs: Mapping[str, str], outputs: Mapping[str, str], where: str
 ) -> tuple[list[str], list[str]]:
-    """Type variables of ports with these element types. Raises UsageError for types that plugins lack.
+    """Chooses type variables of ports with these element types. Raises UsageError for types that plugins lack.
 
     Floating-point ports of one type are T, and may then be any of its types; ports of several types keep them.
     """
@@ -47,7 +47,7 @@ def type_variables(
 
 
 def variables_of(taken: Collection[tuple[str, ...]], inputs: int) -> list[str]:
-    """Type variables that allow these combinations of types and as few others as possible.
+    """Chooses type variables that allow these combinations of types and as few others as possible.
 
     inputs: the number of ports before the outputs. ValueError, with what is wrong, where no variables stand for them.
     """

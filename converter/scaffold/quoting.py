@@ -18,7 +18,7 @@ _QUOTES = '"""'
 
 
 def identifier(name: str, fallback: str, taken: Iterable[str] = ()) -> str:
-    """An ASCII identifier for Python and C++, close to the given name and not in `taken`."""
+    """Makes an ASCII identifier for Python and C++, close to the given name and not in `taken`."""
     plain = re.sub(r"\W+", "_", name, flags=re.ASCII)[:_LONGEST].strip("_") or fallback
     if not plain[0].isalpha() or keyword.iskeyword(plain) or plain in CPP_WORDS:
         plain = f"{fallback}_{plain}"
@@ -31,7 +31,7 @@ def identifier(name: str, fallback: str, taken: Iterable[str] = ()) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value as Python source on one line: strings in double quotes, tuples, mappings, numbers, None."""
+    """Writes a value as Python source on one line: strings in double quotes, tuples, mappings, numbers, None."""
     if isinstance(value, str):
         return '"' + _escaped(value.replace("\\", "\\\\").replace('"', '\\"')) + '"'
     if isinstance(value, Mapping):

@@ -69,12 +69,12 @@ def _expand(expansion: Expansion) -> str:
 
 
 def of_body(outputs: Sequence[str]) -> str:
-    """The reference and expansion from the body of an ONNX function."""
+    """Writes the reference and expansion from the body of an ONNX function."""
     return _OF_BODY.format(outputs=literal(tuple(outputs)))
 
 
 def unwritten(names: Names, source: str = "the model", place: str = "") -> str:
-    """Functions for an unknown computation, which raise and say what to write. place: the file, if it is another."""
+    """Writes functions that raise and say what to write, for an unknown computation. place: the file, if it is another."""
     unknown = f"{source} does not say what {names.name} computes"
     return _UNWRITTEN.format(place=place or f"{names.snake}/definition.py", unknown=unknown)
 
@@ -87,7 +87,7 @@ def of_function(
     dtypes: Mapping[str, str],
     outputs: Sequence[str],
 ) -> str:
-    """From a function of PyTorch tensors: the function in float64, and its export."""
+    """Writes both from a function of PyTorch tensors: the function in float64, and its export."""
     arguments = [f'{t.name}=tensors["{t.name}"]' for t in signature.tensors]
     for scalar in signature.scalars:
         value = f'fields["{scalar.name}"]'
@@ -110,7 +110,7 @@ def of_function(
 
 
 def body_file(names: Names, origin: str, body: str, opset: int) -> bytes:
-    """The body module, with OPSET and BODY. origin: where the body comes from, in words."""
+    """Writes the body module, with OPSET and BODY. origin: where the body comes from, in words."""
     return (
         f'"""Holds the body of {names.name}, as {origin} has it.\n\n'
         "In the syntax of onnx.parser; @name@ is the value of a field.\n"

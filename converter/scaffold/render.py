@@ -13,10 +13,10 @@ _PLACEHOLDER = re.compile(r"@(\w+)@")
 
 @cache
 def template(name: str) -> str:
-    """The text of templates/<name>.tmpl."""
+    """Returns the text of templates/<name>.tmpl."""
     return (_FOLDER / f"{name}.tmpl").read_text(encoding="utf-8")
 
 
 def render(name: str, values: Mapping[str, str]) -> bytes:
-    """The template with its placeholders filled in. KeyError for one that has no value."""
+    """Fills in the template's placeholders. KeyError for one that has no value."""
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template(name)).encode()

@@ -13,7 +13,7 @@ _POINTS, _CHANNELS, _WINDOW = 12, 8, 3
 
 
 def sample_files(names: Names) -> dict[str, bytes]:
-    """Every file of the package, by its path in the folder."""
+    """Returns every file of the package, by its path in the folder."""
     templates = {
         ".gitignore": "gitignore",
         "pyproject.toml": "pyproject.toml",

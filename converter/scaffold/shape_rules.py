@@ -1,4 +1,4 @@
-"""Finds the shape rule of a runnable function: which sizes may change, and how the outputs' follow."""
+"""Finds the shape rule of a runnable function: which sizes may change, and how the outputs' sizes follow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FACTORS = tuple(range(2, 65))
 
 @dataclass(frozen=True)
 class ShapeRules(PlainData):
-    """What `find_rules` found.
+    """The result of `find_rules`.
 
     free:    groups of dimensions that are of one size, which may be any; each group is a size of the operator.
     fixed:   dimensions with the only size that was taken.
@@ -65,7 +65,7 @@ def find_rules(given: Sizes, fields: Mapping[str, int], run: Run) -> ShapeRules:
 
 
 def with_size(sizes: Sizes, group: Sequence[Axis], size: int) -> dict[str, tuple[int, ...]]:
-    """The shapes with one group of dimensions resized."""
+    """Returns the shapes with one group of dimensions resized."""
     changed = {name: list(shape) for name, shape in sizes.items()}
     for name, axis in group:
         changed[name][axis] = size

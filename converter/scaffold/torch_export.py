@@ -17,7 +17,7 @@ def exported_body(
     inputs: Mapping[str, tuple[Sequence[int], str]],
     outputs: Sequence[str],
 ) -> tuple[str, int]:
-    """(body, opset) of a function of PyTorch tensors, exported with all sizes dynamic. Needs torch.
+    """Exports a function of PyTorch tensors with all sizes dynamic. Returns (body, opset). Needs torch.
 
     function: of the tensors, in the order of `inputs`. inputs: (shape of an example, "float32" or another type) by name.
     Raises what the exporter raises.

@@ -33,7 +33,7 @@ class ImportedFunction:
 
 
 def python_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The Python function behind a torch.library.custom_op; other functions unchanged."""
+    """Returns the Python function behind a torch.library.custom_op; other functions unchanged."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(function, torch.library.CustomOpDef):
         return function._init_fn  # type: ignore[no-any-return]  # under no public name
@@ -73,7 +73,7 @@ def _is_installed(path: Path) -> bool:
 
 
 def standalone_source(path: Path, where: str) -> bytes:
-    """The source file, which must stand alone, since the package gets a copy of it."""
+    """Returns the source file, which must stand alone, since the package gets a copy of it."""
     content = path.read_bytes()
     for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.ImportFrom) and node.level:

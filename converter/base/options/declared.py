@@ -77,7 +77,7 @@ def _bases(block: type) -> tuple[type, ...]:
 
 
 def blocks_of(options: Options) -> Iterator[Block]:
-    """Returns the blocks that a command's options consist of, in order; one with a title is whole."""
+    """Yields the blocks that a command's options consist of, in order; one with a title is whole."""
     if isinstance(options, tuple):
         for block in options:
             yield from blocks_of(block)

@@ -1,1 +1,1 @@
-"""Operators whose kernels are written in Triton: compiled ahead of time, and bound to a plugin without a line of C++."""
+"""Compiles operators' Triton kernels ahead of time, and binds them to plugins without a line of C++."""

@@ -1,4 +1,4 @@
-"""Writes the binding of an operator whose kernel Triton compiled: the C++ that a hand-written one would be."""
+"""Writes the binding of an operator whose kernel Triton compiled: the C++ that one would write by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Compiled:
 def binding_source(
     plan: KernelPlan, rules: Rules, targets: Sequence[ImageTarget], images: Sequence[Compiled], file: Path
 ) -> str:
-    """The file. file: the binaries, one after the other, which the assembler puts into the library."""
+    """Writes the binding's file. file: the binaries, one after the other, which the assembler puts into the library."""
     symbol = f"trtsmith_triton_{identifier(plan.op.name)}"
     return f"""// {plan.op.name}, whose kernel is written in Triton. Made by `trtsmith op build`, which makes it anew.
 #include "ops/binding.hpp"

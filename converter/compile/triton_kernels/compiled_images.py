@@ -1,4 +1,4 @@
-"""Compiles one Triton kernel for everything that its plan names. The one module that uses Triton's compiler."""
+"""Compiles one Triton kernel for everything that its plan names. No other module uses Triton's compiler."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Images:
 def compile_images(
     plan: KernelPlan, targets: Sequence[ImageTarget], announce: Callable[[str], None]
 ) -> Images:
-    """Compile for all targets. Raises DeclarationError with the first thing that a kernel must not do.
+    """Compiles for all targets. Raises DeclarationError with the first thing that a kernel must not do.
 
     The PTX for later GPUs is left out, with a note, where the kernel needs what only one GPU has.
     """

@@ -1,4 +1,4 @@
-"""Holds the declaration of a Triton kernel to the kernel's parameters and to what a plugin can be."""
+"""Checks the declaration of a Triton kernel against the kernel's parameters and the limits of a plugin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_ARGUMENTS = 60
 
 
 class DeclarationError(Exception):
-    """What is wrong with a declaration. where: the part of it; expected and fix as in a Problem."""
+    """A fault in a declaration. where: the part of it; expected and fix as in a Problem."""
 
     def __init__(self, what: str, where: str, expected: str, fix: str) -> None:
         super().__init__(what)

@@ -24,7 +24,7 @@ _LISTS = re.compile(r"set\(TRTSMITH_(RELEASE_CUDA_ARCHITECTURES|CUDA_ARCHITECTUR
 
 
 def architectures(asked: str) -> tuple[int, ...]:
-    """Compute capabilities without a point, of "86,90", "release" or "", by the lists that CMake has.
+    """Returns compute capabilities without a point, from "86,90", "release" or "", by the lists that CMake has.
 
     "" stands for those of the GPUs here, or for the one of machines without a GPU.
     """
@@ -42,7 +42,7 @@ def architectures(asked: str) -> tuple[int, ...]:
 def build_triton_kernels(
     package: PackageFolder, env: Mapping[str, str], asked: str, cuda: int, say: Say
 ) -> None:
-    """Write triton/<snake>_triton.cpp, in the build folder, of every kernel that is written in Triton.
+    """Writes triton/<snake>_triton.cpp, in the build folder, for every kernel that is written in Triton.
 
     asked: the architectures, as `architectures` takes them. cuda: major version of the toolkit.
 

@@ -47,7 +47,7 @@ _FIRST_EXACT = 90
 
 @dataclass(frozen=True)
 class ImageTarget:
-    """GPUs that one set of binaries is for. capability: without a point."""
+    """The GPUs that one set of binaries is for. capability: without a point."""
 
     capability: int
     ptx: bool = False
@@ -59,7 +59,7 @@ class ImageTarget:
 
 
 def targets_of(architectures: Sequence[int]) -> tuple[ImageTarget, ...]:
-    """Machine code for every architecture, and PTX for later GPUs."""
+    """Returns machine code for every architecture, and PTX for later GPUs."""
     wanted = sorted(set(architectures))
     portable = [capability for capability in wanted if capability <= PORTABLE]
     return (*map(ImageTarget, wanted), ImageTarget(portable[-1] if portable else PORTABLE, ptx=True))
@@ -82,7 +82,7 @@ class Argument:
     often16: bool = False
 
     def type_in(self, types: Mapping[str, str], op: OpDef) -> str:
-        """Triton's type of it, for dtypes of the type variables."""
+        """Returns Triton's type of it, for dtypes of the type variables."""
         if self.kind == "pointer":
             return "*" + TRITON_TYPES[types[(*op.inputs, *op.outputs)[self.port].type]]
         return {"int32": "i32", "int64": "i64", "float32": "fp32"}[self.kind]
@@ -90,7 +90,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Variant:
-    """What one binary is compiled for. tuning: its place in the kernel's `ways`."""
+    """The properties that one binary is compiled for. tuning: its place in the kernel's `ways`."""
 
     target: ImageTarget
     types: Mapping[str, str]
@@ -105,7 +105,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """A declaration that was found right.
+    """A checked declaration.
 
     grid, conditions: C++ of the three sizes, and of each tuning's `when`.
     constants:        names of those that expressions read, in the order of an image's table.
@@ -120,7 +120,7 @@ class KernelPlan:
     constants: tuple[str, ...]
 
     def variants(self, targets: Sequence[ImageTarget]) -> Iterator[Variant]:
-        """All that is compiled, for each target in turn."""
+        """Lists all variants to compile, for each target in turn."""
         variables = list(dict.fromkeys(p.type for p in (*self.op.inputs, *self.op.outputs)))
         least = sum(not port.optional for port in self.op.inputs)
         for target in targets:
@@ -140,7 +140,7 @@ class KernelPlan:
 
 
 def plan_of(op: OpDef, kernel: TritonKernel) -> KernelPlan:
-    """`plan_kernel` with what Triton knows of the kernel's parameters."""
+    """Plans the kernel by `plan_kernel`, from Triton's knowledge of its parameters."""
     annotations = {
         parameter.name: parameter.annotation_type
         for parameter in kernel.kernel.params
@@ -152,7 +152,7 @@ def plan_of(op: OpDef, kernel: TritonKernel) -> KernelPlan:
 def plan_kernel(
     op: OpDef, kernel: TritonKernel, parameters: Sequence[str], annotations: Mapping[str, str]
 ) -> KernelPlan:
-    """Hold a declaration to the kernel's parameters and the operator. Raises DeclarationError.
+    """Checks a declaration against the kernel's parameters and the operator. Raises DeclarationError.
 
     annotations: the type that a parameter is annotated with, as Triton names it ("i64"), where it has one.
     """

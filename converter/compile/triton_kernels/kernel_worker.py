@@ -47,7 +47,7 @@ _FOREIGN = (
 
 
 def build(request: str, events: Events, log_path: Path) -> dict[str, Any]:
-    """Compile one kernel; {"notes", "images", "bytes"} of what was written to the request's folder."""
+    """Compiles one kernel. Returns {"notes", "images", "bytes"} of the files in the request's folder."""
     del log_path
     asked = json.loads(request)
     folder, file = Path(asked["folder"]), Path(asked["kernel"])
@@ -113,7 +113,7 @@ def _require_triton() -> None:
 
 
 def run_module(file: Path) -> ModuleType:
-    """Run a kernel's module. Raises UsageError for whatever it raises."""
+    """Runs a kernel's module. Raises UsageError for whatever it raises."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None or not file.is_file():
         raise UsageError("there is no such module", str(file), "a file of Python", "correct the path")

@@ -37,12 +37,12 @@ _LARGEST = 2**62
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, in a sentence."""
+    """A fault in an expression, in a sentence."""
 
 
 @dataclass(frozen=True)
 class LaunchScope:
-    """What the names of an expression mean.
+    """The meanings of an expression's names.
 
     parameters: the kernel's integer parameters, with the expression that each stands for.
     constants:  names of the integers that the kernel is compiled for. used: of these, what expressions read.
@@ -55,7 +55,7 @@ class LaunchScope:
 
 
 def integers(text: str, scope: LaunchScope, count: tuple[int, int] = (1, 1)) -> tuple[str, ...]:
-    """The C++ of a list of integer expressions. count: the fewest and the most that there may be."""
+    """Writes a list of integer expressions in C++. count: the fewest and the most that there may be."""
     tree = _parse(text)
     parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
     if not count[0] <= len(parts) <= count[1]:
@@ -66,12 +66,12 @@ def integers(text: str, scope: LaunchScope, count: tuple[int, int] = (1, 1)) -> 
 
 
 def condition(text: str, scope: LaunchScope) -> str:
-    """The C++ of a condition; "" always holds."""
+    """Writes a condition in C++; "" always holds."""
     return _condition(_parse(text), scope) if text else "true"
 
 
 def bare_name(text: str) -> tuple[str, int | None] | None:
-    """A name, with its index where it has one: ("strides", 1) of `strides[1]`. None for another expression."""
+    """Returns a name, with its index if it has one: ("strides", 1) of `strides[1]`. None for another expression."""
     tree = _parse(text)
     if isinstance(tree, ast.Name):
         return tree.id, None

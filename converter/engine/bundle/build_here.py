@@ -198,7 +198,7 @@ def digest_of(path: Path) -> str:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Prints one line at once, on stdout or the stream. Escapes unprintable characters, such as \x1b."""
+    """Prints one line at once, on stdout or the stream. Escapes unprintable characters, such as \\x1b."""
     stream = stream or sys.stdout
     plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     encoding = stream.encoding or "utf-8"  # ASCII, where the locale is C

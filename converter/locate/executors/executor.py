@@ -57,7 +57,9 @@ class Executor(Protocol):
     def float16_sums(self) -> bool: ...
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
-        """All outputs of the model. ConversionError if it cannot be run with these outputs; UsageError for the rest."""
+        """Returns all outputs of the model. ConversionError if it cannot run with these outputs; UsageError for other
+        faults.
+        """
         ...
 
 
@@ -80,7 +82,7 @@ def run_in_types(model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class PlainEdges:
-    """A model whose edges are of plain types. names: by edge of the original model, its name and type here."""
+    """A model whose inputs and outputs have plain types. names: name and type here, by edge of the original model."""
 
     model: Model
     names: Mapping[str, tuple[str, str]]
@@ -102,7 +104,7 @@ class PlainEdges:
 
 
 def plain_edges(model: Model) -> PlainEdges:
-    """The model with Casts to float32 at inputs and outputs of types that numpy lacks; itself if there are none."""
+    """Casts to float32 at inputs and outputs of types that numpy lacks. Returns the model itself if there are none."""
     if not any(_is_odd(value) for value in (*model.proto.graph.input, *model.proto.graph.output)):
         return PlainEdges(model, {})
     proto = model.copied()
@@ -172,7 +174,7 @@ class ProbedValue:
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     def info(self) -> onnx.ValueInfoProto:
-        """The value as a graph output; TensorRT's parser wants the type of each. The shape is for it to find."""
+        """Describes the value as a graph output; TensorRT's parser needs the type of each, and finds the shape itself."""
         elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
         return helper.make_tensor_value_info(self.name, elem_type, None)
 
@@ -195,7 +197,7 @@ def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, Probed
 
 
 def with_outputs(model: Model, outputs: Iterable[onnx.ValueInfoProto], *, only: bool = False) -> Model:
-    """The model with these values added to its outputs; only: instead of them."""
+    """Adds these values to the model's outputs; only: instead of them."""
     proto = model.copied()
     if only:
         del proto.graph.output[:]

@@ -51,7 +51,7 @@ class NetworkEntry:
 
 @dataclass(frozen=True, eq=False)
 class NetworkEntries:
-    """All of a model, in the order of execution: inputs, each node followed by those inside it, outputs."""
+    """All entries of a model, in the order of execution: inputs, each node followed by those inside it, outputs."""
 
     all: tuple[NetworkEntry, ...]
     model: Model
@@ -95,7 +95,7 @@ class NetworkEntries:
 
 
 def entries_of(model: Model) -> NetworkEntries:
-    """The entries of a model as it was read."""
+    """Lists the entries of a model as it was read."""
     graph = model.proto.graph
     constants = {tensor.name for tensor in graph.initializer}
     found = [NetworkEntry(INPUT, v.name, "", (), (v.name,)) for v in graph.input if v.name not in constants]
@@ -126,7 +126,7 @@ def _collect(graph: onnx.GraphProto, found: list[NetworkEntry], inside: int | No
 
 
 def types_of(proto: onnx.ModelProto) -> dict[str, str]:
-    """Type and shape by value, in words, where they are known."""
+    """Returns type and shape by value, in words, where they are known."""
     return {name: _typed(type_) for name, type_ in value_types(proto).items()}
 
 

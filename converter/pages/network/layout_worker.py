@@ -13,7 +13,7 @@ from trtsmith.converter.engine.child.serve import serve
 
 
 def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """The place of each node, and the bends of edges that pass rows: they avoid the nodes there.
+    """Computes the place of each node, and the bends of edges that pass rows: they avoid the nodes there.
 
     The request: edges, pairs of numbers below `count`; fine: whether crossings are avoided with more patience.
     """

@@ -58,7 +58,7 @@ def packed(
     place: Placement | None = None,
     known: Mapping[str, str] = _NONE,
 ) -> dict[str, Any]:
-    """The network as data for a page. place: of the drawn entries; None: found now.
+    """Packs the network as data for a page. place: of the drawn entries; None: computed now.
 
     known: types and shapes of values that the original does not tell: those behind custom operators.
     """
@@ -135,7 +135,7 @@ class PicturedNetwork:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """For a page (see packed)."""
+        """Returns the data for a page (see packed)."""
         known = types_of(self.rewritten.model.proto) if self.rewritten is not None else {}
         return packed(self.entries, self.routes, known=known)
 
@@ -168,13 +168,13 @@ class PicturedNetwork:
         return found
 
     def errors(self, values: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
-        """[entry or -1, value, error, reason] for each value that `locate` compared, in its order."""
+        """Lists [entry or -1, value, error, reason] for each value that `locate` compared, in its order."""
         return [
             [self.by_value.get(one["name"], -1), one["name"], one["error"], one["reason"]] for one in values
         ]
 
     def times(self, layers: Iterable[Mapping[str, Any]]) -> dict[int, list[Any]]:
-        """By entry [milliseconds, nodes in the layer]: a fused layer's time is divided evenly among its nodes."""
+        """Returns, by entry, [milliseconds, nodes in the layer]: a fused layer's time is divided evenly among its nodes."""
         found: dict[int, list[Any]] = {}
         for layer in layers:
             nodes = {self.by_node[name] for name in layer["nodes"] if name in self.by_node}
@@ -187,7 +187,7 @@ class PicturedNetwork:
 def pictured(
     original: Model, rewritten: Rewritten | None = None, plan: Plan | None = None
 ) -> PicturedNetwork:
-    """The network of a model. Without the others, routes are not known."""
+    """Makes the network of a model. Without the other arguments, routes are not known."""
     entries = entries_of(original)
     functions = {f"{function.domain}::{function.name}" for function in original.proto.functions}
     return PicturedNetwork(entries, tuple(routes_of(entries.all, rewritten, plan, functions)), rewritten)

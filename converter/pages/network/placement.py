@@ -21,7 +21,7 @@ ROW, STEP = 64, 176
 
 
 def depths(count: int, edges: Edges) -> list[int]:
-    """Longest path to each node, 0 for nodes without inputs. Edges lead from lower to higher numbers.
+    """Computes the longest path to each node, 0 for nodes without inputs. Edges lead from lower to higher numbers.
 
     What reads nothing stands one row above the first that reads it, and not at the top: a constant's neighbours are its
     readers.
@@ -41,7 +41,7 @@ def depths(count: int, edges: Edges) -> list[int]:
 
 
 def rows(depth: Sequence[int], edges: Edges) -> list[tuple[float, float]]:
-    """A place for each node: rows by depth, in each the nodes in the order of what they read, which centres them."""
+    """Places nodes in rows by depth. Each row is ordered by, and centred under, the nodes that it reads."""
     readers: dict[int, list[int]] = {}
     for source, target in edges:
         readers.setdefault(target, []).append(source)
@@ -91,7 +91,7 @@ class Placement:
 
 
 def placed(count: int, edges: Edges, timeout_s: float = TIMEOUT_S) -> Placement:
-    """Places for `count` nodes. Edges lead from lower to higher numbers, and there are no two of one pair."""
+    """Returns places for `count` nodes. Edges lead from lower to higher numbers, and no two join the same pair."""
     depth = depths(count, edges)
     found = _layered(count, edges, depth, timeout_s)
     layered = found is not None

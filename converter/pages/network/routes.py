@@ -51,7 +51,7 @@ def routes_of(
     plan: Plan | None,
     functions: Set[str] = _NO_FUNCTIONS,
 ) -> list[NodeRoute]:
-    """One for each entry, in order; empty ones for inputs and outputs, and where nothing is known.
+    """Returns a route for each entry, in order; empty ones for inputs and outputs, and where nothing is known.
 
     functions: operators that are functions in the model.
     """

@@ -41,7 +41,7 @@ class Times:
 
     @classmethod
     def of(cls, microseconds: Sequence[float]) -> Times:
-        """ValueError for none at all."""
+        """Computes the statistics. Raises ValueError for no runs."""
         if not microseconds:
             raise ValueError("no times")
         p10, median, p90 = (float(p) for p in np.percentile(microseconds, (10, 50, 90)))
@@ -50,7 +50,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one candidate took. error: ||out - ref|| / ||ref|| against float64; None where it computes something else.
+    """The measurement of one candidate. error: ||out - ref|| / ||ref|| against float64; None if it computes something else.
 
     workspace: bytes; None where the candidate allocates by itself.
     """
@@ -62,14 +62,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """Why a baseline was not measured."""
+    """The reason why a baseline was not measured."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What the machine reached in this run.
+    """The best figures of the machine in this run.
 
     copy:     bytes/s, read and written together.
     products: FLOP/s of a large matrix product, by dtype and "tf32".
@@ -90,8 +90,9 @@ class Ceilings:
 
 @dataclass(frozen=True)
 class Limit:
-    """The least time, in microseconds, that the machine needs. bytes: every tensor moved once. arithmetic: the longer of
-    the operations on ordinary units, in float32, and the products on matrix units; they run side by side."""
+    """The least time, in microseconds, that the machine needs. bytes: every tensor moved once. arithmetic: the longer of the
+    operations on ordinary units, in float32, and the products on matrix units; they run side by side.
+    """
 
     bytes: float
     arithmetic: float
@@ -106,7 +107,7 @@ class Limit:
 
 
 def limit(moved: int, work: Work, precision: str, ceilings: Ceilings) -> Limit:
-    """precision: a dtype, or "tf32" for products of float32 rounded to it."""
+    """Computes the limit. precision: a dtype, or "tf32" for products of float32 rounded to it."""
     arithmetic = max(
         work.flops / ceilings.products["float32"], work.matrix_flops / ceilings.products[precision]
     )
@@ -114,7 +115,7 @@ def limit(moved: int, work: Work, precision: str, ceilings: Ceilings) -> Limit:
 
 
 def moved_bytes(op: OpDef, shapes: Shapes, sizes: Mapping[str, int]) -> int:
-    """Every input read once and every output written once. sizes: bytes of an element by type variable."""
+    """Counts every input read once and every output written once. sizes: bytes of an element by type variable."""
     return sum(
         math.prod(shapes[port.name]) * sizes[port.type]
         for port in (*op.inputs, *op.outputs)
@@ -123,7 +124,7 @@ def moved_bytes(op: OpDef, shapes: Shapes, sizes: Mapping[str, int]) -> int:
 
 
 def rotation_sets(set_bytes: int, l2_bytes: int, memory: int) -> int:
-    """How many sets of inputs and outputs to take in turn, so that each finds its memory out of the L2 cache.
+    """Counts the sets of tensors to take in turn, so that each finds its memory out of the L2 cache.
 
     At least 2 and at most MOST_SETS, and no more than fit into `memory` bytes.
     """
@@ -132,7 +133,7 @@ def rotation_sets(set_bytes: int, l2_bytes: int, memory: int) -> int:
 
 
 def precision_of(dtype: str, work: Work, error: float | None) -> str:
-    """The arithmetic that a kernel's error says it used: "tf32" for float32 products that are not exact."""
+    """Deduces the arithmetic from a kernel's error: "tf32" for float32 products that are not exact."""
     rounded = error is not None and error > EXACT_ERROR
     return "tf32" if dtype == "float32" and work.matrix_flops and rounded else dtype
 
@@ -148,7 +149,7 @@ def row(
     ours: Measured,
     baselines: Mapping[str, Measured | Unavailable],
 ) -> dict[str, Any]:
-    """One line of the report, as it is written to JSON."""
+    """Makes one line of the report, as it is written to JSON."""
     precision = precision_of(dtype, work, ours.error)
     bound = limit(moved, work, precision, ceilings)
     seconds = ours.times.median / 1e6
@@ -180,7 +181,7 @@ def row(
 
 
 def measured_json(measured: Measured) -> dict[str, Any]:
-    """Times in microseconds, error and workspace, as they are written to JSON."""
+    """Returns times in microseconds, error and workspace, as they are written to JSON."""
     times = {f"{name}_us" if name != "count" else name: v for name, v in asdict(measured.times).items()}
     found: dict[str, Any] = {name: digits(value) for name, value in times.items()}
     found["error"] = None if measured.error is None else digits(measured.error)
@@ -190,7 +191,7 @@ def measured_json(measured: Measured) -> dict[str, Any]:
 
 
 def digits(value: float) -> float:
-    """Four digits: no more is reproducible. JSON has no infinity; what is infinitely wrong reads 1e308."""
+    """Rounds to four digits: no more is reproducible. JSON has no infinity; an infinite error becomes 1e308."""
     if isinstance(value, int):
         return value
     return float(f"{min(value, 1e308):.4g}") if not math.isnan(value) else 1e308
@@ -217,7 +218,7 @@ BASELINES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TimingPlan:
-    """What to time. warm: one set of tensors, which stays in the GPU's cache as far as it fits."""
+    """The things to time. warm: one set of tensors, which stays in the GPU's cache as far as it fits."""
 
     ops: tuple[tuple[OpDef, tuple[Case, ...]], ...]
     dtypes: tuple[str, ...]
@@ -239,7 +240,7 @@ class KernelMachine(Protocol):
     def baselines(
         self, subject: Any, names: Sequence[str], count: int
     ) -> Mapping[str, Measured | Unavailable]:
-        """What others take for the same, by name."""
+        """Measures other implementations of the same, by name."""
 
 
 def select(
@@ -251,7 +252,7 @@ def select(
     *,
     warm: bool = False,
 ) -> TimingPlan:
-    """What the command line asks for; empty means all. baselines: None means all. warm: as in TimingPlan.
+    """Selects the things to time; empty means all. baselines: None means all. warm: as in TimingPlan.
 
     Raises UsageError for unknown names and for too few runs.
     """
@@ -301,7 +302,7 @@ def measure(
     save: Callable[[dict[str, Any]], None],
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Time everything. save: gets the document after each row, so that an interrupted run keeps its rows.
+    """Times everything. save: gets the document after each row, so that an interrupted run keeps its rows.
 
     Raises PluginError where our kernel fails.
     """
@@ -349,7 +350,7 @@ def _row(
 
 
 def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[int, Work]:
-    """Bytes that must be moved and operations that must be done."""
+    """Counts bytes that must be moved and operations that must be done."""
     shapes = {name: tuple(array.shape) for name, array in generated.items()}
     shapes |= op.shape(case.fields, shapes)
     sizes = {variable: array_dtype(name).itemsize for variable, name in op.dtypes(dtype).items()}
@@ -357,5 +358,5 @@ def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[
 
 
 def all_right(document: Mapping[str, Any]) -> bool:
-    """Whether every result of ours was within the operator's tolerance."""
+    """Tells whether all our results were within the operator's tolerance."""
     return all(row["ours"]["right"] for rows in document["ops"].values() for row in rows)

@@ -1,4 +1,4 @@
-"""Runs the expansion of an operator by onnxruntime on PyTorch's memory and stream."""
+"""Runs the expansion of an operator in onnxruntime on PyTorch's memory and stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IR_VERSION = 9
 def expanded_model(
     op: OpDef, fields: Fields, inputs: Mapping[str, tuple[str, Sequence[int]]]
 ) -> onnx.ModelProto:
-    """A model of nothing but the operator's expansion. inputs: dtype and shape by port name."""
+    """Makes a model of nothing but the operator's expansion. inputs: dtype and shape by port name."""
     given = [inputs[port.name][0] for port in op.inputs if port.type == op.key and port.name in inputs]
     shapes = op.shape(fields, {name: tuple(shape) for name, (_, shape) in inputs.items()})
     node = helper.make_node(
@@ -48,7 +48,7 @@ def expanded_model(
 def cuda_runs(
     op: OpDef, fields: Fields, sets: Sequence[Mapping[str, Any]], stream: int
 ) -> Callable[[int], Sequence[Any]]:
-    """What runs the expansion with one of the sets, on the stream. Raises onnxruntime's own errors."""
+    """Makes a function that runs the expansion on one of the sets, on the stream. Raises onnxruntime's own errors."""
     import onnxruntime
     import torch
 
@@ -85,7 +85,7 @@ def cuda_runs(
 
 
 def engine_model(op: OpDef, fields: Fields, generated: Arrays, dtype: str) -> onnx.ModelProto:
-    """The expansion with what is constant in an engine as initializers: its `constants`.
+    """Makes the expansion with the operator's `constants` as initializers.
 
     generated: inputs by port name. dtype: of its key.
     """

@@ -76,11 +76,11 @@ class TorchSubject:
         self._reference: list[Any] | None = None
 
     def framework_sets(self) -> list[dict[str, Any]]:
-        """The sets as OpDef.torch_reference is to get them."""
+        """The sets in the form that OpDef.torch_reference takes."""
         return [tensors | self.constants for tensors in self.sets]
 
     def error(self, outputs: Sequence[Any]) -> float:
-        """The largest relative error of an output against float64; infinite for anything that is not finite.
+        """Returns the largest relative error of an output against float64; infinite for anything that is not finite.
 
         Of an operator without a tolerance, whose results are exact: against float64 in the output's type.
         """
@@ -109,7 +109,7 @@ class TorchSubject:
         return [torch.from_numpy(results[port.name]).to(DEVICE) for port in self.op.outputs]
 
     def ours(self, count: int) -> Measured:
-        """Our kernel through the plugin host. Outputs hold no results at first, and are looked at before and after."""
+        """Runs our kernel through the plugin host. Outputs hold no results at first, and are looked at before and after."""
         kept: list[Any] = []
 
         def allocate(size: int) -> int:
@@ -150,7 +150,7 @@ class TorchSubject:
 
 
 def time_runs(call: Callable[[int], Any], sets: int, count: int) -> Times:
-    """Run call(i) with i going round the sets, `count` times after WARMUP others."""
+    """Runs call(i) with i going round the sets, `count` times after WARMUP others."""
     host = []
     for i in range(max(WARMUP, 2)):
         torch.cuda.synchronize()
@@ -171,7 +171,7 @@ def time_runs(call: Callable[[int], Any], sets: int, count: int) -> Times:
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """Whether PyTorch's float32 products and convolutions may round their operands to TF32."""
+    """Sets, for the block, whether PyTorch's float32 products and convolutions may round their operands to TF32."""
     before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
     try:
@@ -208,7 +208,7 @@ Run = Callable[[int], Sequence[Any]]
 def measure_baselines(
     subject: TorchSubject, names: Sequence[str], count: int
 ) -> dict[str, Measured | Unavailable]:
-    """By name; those with TF32 end in "_tf32"."""
+    """Measures baselines by name; those with TF32 end in "_tf32"."""
     found: dict[str, Measured | Unavailable] = {}
     for name in names:
         variants = {name: False}
@@ -283,7 +283,7 @@ _PREPARE: Mapping[str, Callable[[TorchSubject], Run]] = {
 
 @contextmanager
 def time_box(seconds: float) -> Iterator[None]:
-    """Raise NotAvailableError in the body after this many seconds. Only the main thread can be interrupted."""
+    """Raises NotAvailableError in the body after this many seconds. Only the main thread can be interrupted."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -316,12 +316,12 @@ class TorchBench:
         torch.backends.cudnn.benchmark = True  # cuDNN's best algorithm, not its first guess
 
     def creator(self, plugin: str) -> Creator:
-        """The creator of that plugin, from the first library that has it. LookupError if none has."""
+        """Returns the creator of that plugin, from the first library that has it. LookupError if none has."""
         having = [x for x in self._libraries if any(c.info.name == plugin for c in x.creators)]
         return (having or self._libraries)[0].creator(plugin)
 
     def ceilings(self) -> Ceilings:
-        """A copy of 2 GiB, products of random matrices of 8192 x 8192, and no work at all."""
+        """Times a copy of 2 GiB, products of random matrices of 8192 x 8192, and no work at all."""
         names = ("float32", "tf32", "float16", "bfloat16")
         copy, products = _copy_rate(min(2 << 30, self.memory // 2)), {n: _product_rate(n) for n in names}
         rates = Ceilings(copy, products, time_runs(lambda _: None, 1, 50).median)
@@ -339,7 +339,7 @@ class TorchBench:
 
 @contextmanager
 def open_bench(libraries: Path | Sequence[Path], compile_s: float) -> Iterator[TorchBench]:
-    """libraries: one, or several with plugins of different names."""
+    """Opens the machine. libraries: one, or several with plugins of different names."""
     host = Host()
     with ExitStack() as stack:
         paths = [libraries] if isinstance(libraries, Path) else libraries

@@ -80,7 +80,7 @@ CheckFunction = Callable[[CreatorUnderTest, "ContractCase | None"], "str | None"
 
 @dataclass(frozen=True)
 class ContractCheck:
-    """scope: "creator" (once), "plugin" (for each case, or with fields that were found) or "case" (needs a case).
+    """One check. scope: "creator" (once), "plugin" (for each case, or with fields that were found) or "case" (needs a case).
 
     advice: the reason why TensorRT's headers and documentation do not demand it; "" for what is its contract.
     """
@@ -92,7 +92,7 @@ class ContractCheck:
 
 
 def find_fields(creator: Creator) -> tuple[EncodedField, ...]:
-    """Fields with which an unknown plugin can be created: none, its listed defaults, ones or zeros.
+    """Finds fields with which an unknown plugin can be created: none, its listed defaults, ones or zeros.
 
     Raises NotTestableError where it takes none of them.
     """
@@ -123,7 +123,7 @@ def _filled(name: str, type_: str, length: int, number: int) -> EncodedField:
 def with_batch(
     descs: Sequence[TensorDesc], case: ContractCase, change: Callable[[int], int]
 ) -> tuple[TensorDesc, ...]:
-    """The same tensors with another batch: of all whose first dimension is that of the case's first input."""
+    """Returns the tensors with another batch, in all whose first dimension is that of the case's first input."""
     old = case.inputs[0].shape[:1] if case.inputs else ()
     return tuple(
         replace(desc, shape=(change(old[0]), *desc.shape[1:])) if old and desc.shape[:1] == old else desc

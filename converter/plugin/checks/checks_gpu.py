@@ -38,7 +38,8 @@ KernelRun = Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class GpuCheck:
-    """about: what must hold. run: outputs that are compared with the case's. applies: to such cases; None: to all.
+    """One check. about: what must hold. run: returns outputs to compare with the case's. applies: to such cases; None: to
+    all.
 
     advice: as of a ContractCheck.
     """
@@ -53,7 +54,7 @@ class GpuCheck:
 def gpu_check(
     name: str, applies: Callable[[GpuCase], bool], advice: str = ""
 ) -> Callable[[KernelRun], GpuCheck]:
-    """Makes a GpuCheck of the function below it, whose docstring says what must hold."""
+    """Makes a GpuCheck of the decorated function, whose docstring says what must hold."""
 
     def made(run: KernelRun) -> GpuCheck:
         return GpuCheck(name, str(run.__doc__), run, applies, advice)
@@ -224,12 +225,12 @@ GPU_CHECKS = tuple(check.name for check in KERNEL_CHECKS)
 
 
 def checks_of(case: GpuCase) -> tuple[str, ...]:
-    """The checks that a case is for."""
+    """Lists the checks that a case is for."""
     return tuple(check.name for check in KERNEL_CHECKS if check.applies is None or check.applies(case))
 
 
 def kernel(session: CreatorUnderTest, case: GpuCase, name: str) -> str | None:
-    """Run the kernel in one of GPU_CHECKS, and compare it with the reference."""
+    """Runs the kernel in one of GPU_CHECKS, and compares it with the reference."""
     if not case.expected:
         raise NotTestableError("no reference outputs are known")
     (check,) = (check for check in KERNEL_CHECKS if check.name == name)
@@ -238,7 +239,7 @@ def kernel(session: CreatorUnderTest, case: GpuCase, name: str) -> str | None:
 
 
 def compare(found: list[np.ndarray], case: GpuCase) -> str:
-    """Largest error over tolerance. Raises CheckFailedError naming the output, its error and its worst element.
+    """Returns the largest error over tolerance. Raises CheckFailedError naming the output, its error and its worst element.
 
     The ratio of norms alone is judged: a tolerance of an operator's is that of its cases, against float64, and what rounding
     changes of their elements is not measured.

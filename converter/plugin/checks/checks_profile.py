@@ -38,7 +38,7 @@ class _ProfilePoint:
 
 
 def at_batch(plugin: Plugin, case: ContractCase, batch: int) -> _ProfilePoint:
-    """The case with another batch: of every input whose first dimension is that of the first one."""
+    """Returns the case with another batch, in every input whose first dimension is that of the first one."""
     inputs = with_batch(case.inputs, case, lambda _: batch)
     shapes = plugin.concrete_shapes([desc.shape for desc in inputs], case.shape_values)
     outputs = tuple(replace(desc, shape=shape) for desc, shape in zip(case.outputs, shapes, strict=True))
@@ -46,7 +46,7 @@ def at_batch(plugin: Plugin, case: ContractCase, batch: int) -> _ProfilePoint:
 
 
 def profile(low: Descs, typical: Descs, high: Descs) -> Descs:
-    """The tensors of a profile as TensorRT describes them: -1 for every dimension whose ends differ."""
+    """Describes the tensors of a profile as TensorRT does: -1 for every dimension whose ends differ."""
     return tuple(
         replace(
             desc,

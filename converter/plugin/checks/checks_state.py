@@ -72,7 +72,7 @@ def namespace_kept(session: CreatorUnderTest, case: ContractCase | None) -> str 
 
 
 def answers(plugin: Plugin, case: ContractCase | None) -> dict[str, object]:
-    """Everything that a plugin says which two equal plugins must agree on."""
+    """Collects a plugin's answers on which two equal plugins must agree."""
     info = plugin.info
     result: dict[str, object] = {"name": info.name, "version": info.version, "namespace": info.namespace}
     if info.has_build:

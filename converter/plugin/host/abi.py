@@ -63,7 +63,7 @@ class Family(IntEnum):
 
 
 class Finder(IntEnum):
-    """What setLoggerFinder is called with; see tsh_library_ask_again."""
+    """The argument of setLoggerFinder; see tsh_library_ask_again."""
 
     KEPT = 0
     OURS = 1
@@ -211,7 +211,7 @@ _SIGNATURES: Mapping[str, tuple[object, ...]] = {
 
 
 def declare(library: ctypes.CDLL) -> None:
-    """Give every function of the host library its argument and result types.
+    """Gives every function of the host library its argument and result types.
 
     Raises AttributeError where the library lacks one.
     """

@@ -24,7 +24,7 @@ ROUNDS = 5
 def run_in_graph(
     plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape] = ()
 ) -> list[list[np.ndarray]]:
-    """Outputs of each run: one enqueue is captured with the inputs of the last, and replayed with those of each.
+    """Returns outputs of each run: one enqueue is captured with the last run's inputs, and replayed with those of each.
 
     runs: inputs of the same shapes. Raises PluginError where enqueue does what a capture does not allow: it allocates
     with cudaMalloc, waits for its stream, or works in another one.
@@ -52,7 +52,7 @@ def run_in_graph(
 def run_in_contexts(
     plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape] = ()
 ) -> list[list[np.ndarray]]:
-    """Outputs of each run in a context and a stream of its own, enqueued in turns. runs[0] is the largest."""
+    """Returns outputs of each run in its own context and stream, enqueued in turns. runs[0] is the largest."""
     with _contexts(plugin, runs, shape_values) as all_ready:
         for ready in all_ready:
             ready.shape()
@@ -67,7 +67,7 @@ def run_in_contexts(
 def run_in_threads(
     plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape] = ()
 ) -> list[list[list[np.ndarray]]]:
-    """Outputs of each run in each of ROUNDS rounds, in a context, a stream and a thread of its own."""
+    """Returns outputs of each run in each of ROUNDS rounds, in its own context, stream and thread."""
     with _contexts(plugin, runs, shape_values) as all_ready:
         together = threading.Barrier(len(all_ready))
 
@@ -103,7 +103,7 @@ def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
 def run_with_shapes(
     plugin: Plugin, runs: Sequence[Tensors], shape_values: Sequence[Shape] = ()
 ) -> list[list[np.ndarray]]:
-    """Outputs of each run, one after the other in one context. runs[0] is the largest: the workspace is its."""
+    """Returns outputs of each run, one after the other in one context. runs[0] is the largest and sizes the workspace."""
     calls = [describe_call(plugin, arrays, shape_values) for arrays in runs]
     found = []
     with engine(plugin, calls[0].inputs, calls[0].outputs) as (base, size), base.attach() as context:

@@ -44,7 +44,7 @@ def as_enqueued(
 
 
 def written_shape(most: Shape, sizes: Sizes, outputs: Sequence[np.ndarray], where: str) -> Shape:
-    """The written shape. most: the shape with upper bounds; outputs: of the run, at least its size tensors.
+    """Returns the written shape. most: the shape with upper bounds; outputs: of the run, at least its size tensors.
 
     Raises PluginError for a size that is negative or above its bound.
     """
@@ -62,7 +62,7 @@ def written_shape(most: Shape, sizes: Sizes, outputs: Sequence[np.ndarray], wher
 
 
 def cut_to_sizes(array: np.ndarray, sizes: Sizes, outputs: Sequence[np.ndarray], where: str) -> np.ndarray:
-    """The part of an output that its size tensors say was written.
+    """Returns the part of an output that was written, by its size tensors.
 
     The memory holds the written shape packed, so it is read from the front and not sliced.
     """
@@ -162,7 +162,7 @@ class DeviceBuffer:
 
 @dataclass(frozen=True)
 class Call:
-    """The arrays that a plugin is called with, and its output shapes and types for them.
+    """The arrays for a plugin, and its output shapes and types for them.
 
     aliased: the inputs that outputs overwrite in place.
     """
@@ -209,7 +209,7 @@ def engine(
     outputs: Sequence[TensorDesc],
     executor: Plugin | None = None,
 ) -> Iterator[tuple[Plugin, int]]:
-    """The engine's plugin and its workspace in bytes, for calls up to the largest of these.
+    """Yields the engine's plugin and its workspace in bytes, for calls up to the largest of these.
 
     executor: the plugin that runs, where it is another than the one that is asked.
     """
@@ -242,7 +242,7 @@ class BoundPlugin:
         return ctypes.c_void_p(self.buffers.stream)
 
     def shape(self) -> None:
-        """Tell the context these shapes."""
+        """Tells the context these shapes."""
         self.plugin.on_shape_change(self.call.inputs, self.call.outputs)
 
     def poison(self) -> None:
@@ -255,18 +255,18 @@ class BoundPlugin:
             buffer.write(array)
 
     def run(self) -> None:
-        """Enqueue and wait."""
+        """Enqueues and waits."""
         self.plugin.enqueue(self.io, self.buffers, wait=True)
 
     def enqueue(self) -> None:
-        """Enqueue and do not wait."""
+        """Enqueues and does not wait."""
         self.plugin.enqueue(self.io, self.buffers, wait=False)
 
     def wait(self) -> None:
         self.plugin.native.call("stream_synchronize", self.stream, where=self.plugin.where)
 
     def results(self, arrays: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
-        """The outputs. arrays: what the inputs have to hold still; None: those of the call.
+        """Returns the outputs. arrays: the values that inputs must still hold; None: those of the call.
 
         Raises PluginError for memory that the kernel wrote past its end, an input that it changed, and a size of an
         output that is above its bound.
@@ -296,7 +296,7 @@ class BoundPlugin:
 def bound(
     context: Plugin, call: Call, workspace_size: int, layout: MemoryLayout = DEFAULT_LAYOUT
 ) -> Iterator[BoundPlugin]:
-    """Memory and a stream for a call in a context, with the inputs in place."""
+    """Prepares memory and a stream for a call in a context, with the inputs in place."""
     native, where = context.native, context.where
     with ExitStack() as stack:
         same: list[DeviceBuffer] = []
@@ -351,7 +351,7 @@ def _c_buffers(
 
 
 def size_of(desc: TensorDesc) -> int:
-    """Bytes."""
+    """Returns the size in bytes."""
     return math.prod(desc.shape) * array_dtype(desc.dtype).itemsize
 
 
@@ -389,7 +389,7 @@ def run_plugin(
     tactic: int | None = None,
     layout: MemoryLayout = DEFAULT_LAYOUT,
 ) -> list[np.ndarray]:
-    """Run a plugin once on the first GPU; arrays are C contiguous, outputs have the plugin's own types and shapes.
+    """Runs a plugin once on the first GPU; arrays are C contiguous, outputs have the plugin's own types and shapes.
 
     executor: the plugin that runs, where it is another than the one that is asked for types, shapes and workspace
     (one restored from a plan has no build capability).
@@ -410,7 +410,7 @@ def time_plugin(
     count: int = 50,
     flush_bytes: int = 0,
 ) -> list[float]:
-    """Milliseconds of single enqueues, by CUDA events. flush_bytes: so much memory is overwritten before each."""
+    """Returns milliseconds of single enqueues, by CUDA events. flush_bytes: of memory to overwrite before each."""
     with ExitStack() as stack:
         ready = stack.enter_context(_prepared(plugin, inputs, None, (), None, DEFAULT_LAYOUT))
         flush = None
@@ -449,21 +449,21 @@ class PreparedPlugin:
     workspace_size: int
 
     def buffers(self, inputs: Sequence[int], outputs: Sequence[int], stream: int | None) -> abi.CBuffers:
-        """The arguments of an enqueue: addresses of the tensors, and a CUDA stream (None or 0: the default one)."""
+        """Makes the arguments of an enqueue: addresses of the tensors, and a CUDA stream (None or 0: the default one)."""
         return _c_buffers(inputs, outputs, self.workspace, stream)
 
     def run(self, buffers: abi.CBuffers) -> None:
-        """Enqueue once and wait. Raises PluginError for a failing call and for a fault of the kernel."""
+        """Enqueues once and waits. Raises PluginError for a failing call and for a fault of the kernel."""
         self.context.enqueue(self.io, buffers, wait=True)
 
     def enqueue(self, buffers: abi.CBuffers) -> None:
-        """Enqueue once and do not wait. Raises PluginError for a failing call; faults of the kernel show up later."""
+        """Enqueues once and does not wait. Raises PluginError for a failing call; faults of the kernel show up later."""
         self.context.enqueue(self.io, buffers, wait=False)
 
 
 @contextmanager
 def prepared(plugin: Plugin, inputs: Sequence[TensorDesc], allocate: Allocate) -> Iterator[PreparedPlugin]:
-    """What TensorRT does before the first enqueue: types, shapes, workspace, configuration, a context's plugin."""
+    """Does TensorRT's work before the first enqueue: types, shapes, workspace, configuration, a context's plugin."""
     outputs, rules = outputs_of(plugin, inputs)
     with engine(plugin, inputs, outputs) as (base, size), base.attach() as context:
         workspace = allocate(size)
@@ -475,7 +475,7 @@ def prepared(plugin: Plugin, inputs: Sequence[TensorDesc], allocate: Allocate) -
 def run_raw(
     plugin: Plugin, inputs: Sequence[tuple[TensorDesc, int]], allocate: Allocate
 ) -> list[tuple[TensorDesc, int]]:
-    """Enqueue once and wait. inputs: description and address of each; returns the same of the outputs.
+    """Enqueues once and waits. inputs: description and address of each; returns the same of the outputs.
 
     Raises PluginError for a failing call and for a fault of the kernel.
     """

@@ -90,7 +90,7 @@ class Plugin:
         self.close()
 
     def close(self) -> None:
-        """Destroy the plugin. Its clones live on. Closing twice does nothing."""
+        """Destroys the plugin. Its clones live on. Closing twice does nothing."""
         handle, self._handle = self._handle, None
         if handle is not None:
             del self._opened[self]
@@ -127,22 +127,22 @@ class Plugin:
         return self._new("plugin_clone")
 
     def attach(self) -> Plugin:
-        """The plugin of an execution context: V3 attachToContext(), V2 clone() and attachToContext()."""
+        """Makes the plugin of an execution context: V3 attachToContext(), V2 clone() and attachToContext()."""
         return self._new("plugin_attach")
 
     def set_namespace(self, namespace: str) -> None:
-        """V2 only."""
+        """Sets the namespace; V2 only."""
         self.call("plugin_set_namespace", namespace.encode())
 
     def initialize(self) -> None:
-        """V2: initialize(), undone by terminate() or close(). V3: nothing."""
+        """Calls initialize() in V2, undone by terminate() or close(). Does nothing in V3."""
         self.call("plugin_initialize")
 
     def terminate(self) -> None:
         self.call("plugin_terminate")
 
     def output_types(self, inputs: Sequence[str]) -> tuple[str, ...]:
-        """Element types of the outputs for those of the inputs, as names of plugin_abi.DTYPES."""
+        """Returns the outputs' element types for those of the inputs, as names of plugin_abi.DTYPES."""
         count = max(self.info.output_count, 0)
         types = (ctypes.c_int32 * max(len(inputs), 1))(*(abi.DTYPES.index(name) for name in inputs))
         answer = (ctypes.c_int32 * max(count, 1))()
@@ -173,7 +173,7 @@ class Plugin:
     def concrete_shapes(
         self, inputs: Sequence[Shape], shape_values: Sequence[Shape] = ()
     ) -> tuple[Shape, ...]:
-        """Output shapes for constant input shapes; a size tensor gives its upper bound."""
+        """Returns output shapes for constant input shapes; a size tensor gives its upper bound."""
         shapes = self.output_shapes(inputs, shape_values=shape_values)
         return tuple(
             tuple(-1 if dim.evaluated is None else dim.evaluated for dim in shape) for shape in shapes
@@ -185,11 +185,11 @@ class Plugin:
     def supports_format(
         self, position: int, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]
     ) -> bool:
-        """position counts the inputs, then the outputs."""
+        """Tells whether the plugin takes the format at a position, which counts the inputs, then the outputs."""
         return self.ask_format(position, self.io(inputs, outputs))
 
     def ask_format(self, position: int, io: Io) -> bool:
-        """supports_format() on a description that the caller changes in place."""
+        """Tells the same for a description that the caller changes in place."""
         answer = ctypes.c_int32()
         self.call("plugin_supports_format", position, ctypes.byref(io.c), ctypes.byref(answer))
         return bool(answer.value)
@@ -198,13 +198,13 @@ class Plugin:
         self.call("plugin_configure", ctypes.byref(self.io(inputs, outputs).c))
 
     def workspace_size(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> int:
-        """Bytes."""
+        """Returns the workspace in bytes."""
         size = ctypes.c_size_t()
         self.call("plugin_workspace", ctypes.byref(self.io(inputs, outputs).c), ctypes.byref(size))
         return size.value
 
     def enqueue(self, io: Io, buffers: abi.CBuffers, *, wait: bool) -> None:
-        """Enqueue once. Unless that is waited for, faults of the kernel show up later."""
+        """Enqueues once. Unless that is waited for, faults of the kernel show up later."""
         arguments = ctypes.byref(io.c), ctypes.byref(buffers)
         if wait:
             self.call("plugin_enqueue", *arguments)
@@ -215,7 +215,7 @@ class Plugin:
         self.call("plugin_on_shape_change", ctypes.byref(self.io(inputs, outputs).c))
 
     def aliased_input(self, output: int) -> int | None:
-        """The input that an output overwrites in place."""
+        """Returns the input that an output overwrites in place."""
         answer = ctypes.c_int32()
         self.call("plugin_aliased_input", output, ctypes.byref(answer))
         return None if answer.value < 0 else answer.value
@@ -242,7 +242,7 @@ class Plugin:
         return text(answer.value)
 
     def serialize(self, fill: int = 0) -> State:
-        """V3: the fields to serialise. V2: the bytes, in a buffer that held `fill` before."""
+        """Returns the fields to serialise in V3, and the bytes in V2, written to a buffer that held `fill` before."""
         if self.info.family is not abi.Family.V3:
             data, size = ctypes.c_void_p(), ctypes.c_size_t()
             self.call("plugin_serialize_bytes", fill, ctypes.byref(data), ctypes.byref(size))
@@ -272,7 +272,7 @@ class Host:
         self.native = Native(path)
 
     def device_count(self) -> int:
-        """GPUs that can be used; 0 without a driver."""
+        """Counts usable GPUs; 0 without a driver."""
         count = ctypes.c_int32()
         self.native.call("device_count", ctypes.byref(count), where="the CUDA driver")
         return count.value
@@ -292,7 +292,7 @@ class Host:
         return GpuInfo(name.value.decode(), (major.value, minor.value))
 
     def open(self, path: str | Path) -> PluginLibrary:
-        """Load a plugin library. Runs its code."""
+        """Loads a plugin library, which runs its code."""
         return PluginLibrary(self.native, Path(path))
 
 
@@ -312,7 +312,7 @@ class CreatorInfo:
 
 
 class Creator:
-    """One plugin creator of a library that is open."""
+    """One plugin creator of an open library."""
 
     def __init__(self, library: PluginLibrary, handle: ctypes.c_void_p) -> None:
         self.library = library
@@ -342,7 +342,7 @@ class Creator:
         unaligned: bool = False,
         overwrite: bool = True,
     ) -> Plugin:
-        """Create a plugin. phase: "build" or "runtime". Plain values take the types that the creator lists.
+        """Creates a plugin. phase: "build" or "runtime". Plain values take the types that the creator lists.
 
         unaligned: names and data start at odd addresses. overwrite: they are overwritten when the creator has returned,
         for TensorRT keeps them no longer.
@@ -369,7 +369,7 @@ class Creator:
         return Plugin(self.library.native, handle, self.where, self.library.opened, memory)
 
     def deserialize(self, state: State, *, layer: str = "plugin", unaligned: bool = False) -> Plugin:
-        """The plugin from what Plugin.serialize() gave: V3 in the runtime phase, V2 from the bytes."""
+        """Makes the plugin from the result of Plugin.serialize(): V3 in the runtime phase, V2 from the bytes."""
         if not isinstance(state, bytes):
             return self.create(state, phase="runtime", layer=layer, unaligned=unaligned)
         memory = CMemory(unaligned=unaligned)
@@ -387,7 +387,7 @@ class Creator:
 
 
 class PluginLibrary:
-    """A loaded plugin library. how: through what it offers its creators."""
+    """A loaded plugin library. how: the export that gives its creators."""
 
     def __init__(self, native: Native, path: Path) -> None:
         self.native = native
@@ -423,14 +423,14 @@ class PluginLibrary:
         self.native.call(name, *arguments, where=where)
 
     def ask_again(self, finder: int) -> None:
-        """Ask for the creators again. finder: of loggers, offered before; one of abi.Finder.
+        """Asks for the creators again. finder: of loggers, offered before; one of abi.Finder.
 
         Raises PluginError where they are others, or the library registered them by itself.
         """
         self.call("library_ask_again", self._handle, finder, where=str(self.path))
 
     def creator(self, name: str, version: str | None = None) -> Creator:
-        """The creator with that plugin name. PluginError, which lists the names, if none has it."""
+        """Returns the creator with that plugin name. PluginError, which lists the names, if none has it."""
         for creator in self.creators:
             if creator.info.name == name and version in (None, creator.info.version):
                 return creator
@@ -446,7 +446,7 @@ class PluginLibrary:
         self.close()
 
     def close(self) -> None:
-        """Close the plugins, then unload the library. Closing twice does nothing."""
+        """Closes the plugins, then unloads the library. Closing twice does nothing."""
         if self._handle is None:
             return
         for plugin in list(self.opened):

@@ -35,7 +35,7 @@ _FIX = {
 
 
 class PluginError(TrtsmithError):
-    """A failed call of a plugin, its library or the host. status: which; message: the host's sentence."""
+    """A failed call of a plugin, its library or the host. status: its number; message: the host's sentence."""
 
     def __init__(self, status: abi.Status, message: str, where: str, log: str = "") -> None:
         self.status = status
@@ -76,7 +76,7 @@ class Native:
         return UsageError(what, str(self.path), expected, fix)
 
     def call(self, name: str, *arguments: object, where: str) -> None:
-        """Call tsh_<name>. Raises PluginError with the host's message and `where` unless it returns OK."""
+        """Calls tsh_<name>. Raises PluginError with the host's message and `where` unless it returns OK."""
         status = abi.Status(getattr(self._library, f"tsh_{name}")(*arguments))
         if status is not abi.Status.OK:
             message = self._library.tsh_last_error().decode(errors="replace")
@@ -84,17 +84,17 @@ class Native:
             raise kind(status, message, where, self.take_log())
 
     def take_log(self) -> str:
-        """Lines that plugins logged since the last call."""
+        """Returns lines that plugins logged since the last call."""
         return str(self._library.tsh_take_log().decode(errors="replace"))
 
 
 def text(value: bytes | None) -> str | None:
-    """A string from a plugin; None for a null pointer."""
+    """Reads a string from a plugin; None for a null pointer."""
     return None if value is None else value.decode(errors="replace")
 
 
 def plain(raw: ctypes.Structure) -> dict[str, Any]:
-    """The fields of a structure that was filled in, by their names: numbers, texts, and answers of "has_" as bool."""
+    """Returns the fields of a filled structure by name: numbers, texts, and answers of "has_" as bool."""
     values = {name: getattr(raw, name) for name, *_ in raw._fields_}
     return {
         name: text(value) if isinstance(value, bytes) else bool(value) if name.startswith("has_") else value
@@ -107,7 +107,7 @@ OVERWRITTEN = 0xFF
 
 
 class CMemory:
-    """Bytes that a plugin is given for one call, each run of them with a NUL behind.
+    """Bytes lent to a plugin for one call, each run of them with a NUL behind.
 
     unaligned: every run starts at an odd address; otherwise at a multiple of ALIGNMENT.
     """
@@ -118,7 +118,7 @@ class CMemory:
         self._runs: list[tuple[int, int]] = []
 
     def put(self, data: bytes) -> int:
-        """Copies the bytes; their address, which is valid while this object lives."""
+        """Copies the bytes, and returns their address, which is valid while this object lives."""
         buffer = ctypes.create_string_buffer(ALIGNMENT + self._offset + len(data) + 1)
         start = ctypes.addressof(buffer)
         address = start + -start % ALIGNMENT + self._offset
@@ -128,7 +128,7 @@ class CMemory:
         return address
 
     def overwrite(self) -> None:
-        """What TensorRT's memory may hold as soon as the call has returned. The closing NULs stay."""
+        """Overwrites the bytes, as TensorRT may do as soon as the call has returned. The closing NULs stay."""
         for address, size in self._runs:
             ctypes.memset(address, OVERWRITTEN, size)
 
@@ -175,7 +175,7 @@ def to_dims(shape: Shape | None) -> abi.CDims:
 
 
 def read_field(raw: abi.CField) -> EncodedField:
-    """Copy a field that a plugin gave. A null pointer reads as no bytes."""
+    """Copies a field that a plugin gave. A null pointer reads as no bytes."""
     type_ = abi.FIELD_TYPES[raw.type] if 0 <= raw.type < len(abi.FIELD_TYPES) else f"type {raw.type}"
     size = (abi.FIELD_BITS.get(type_, 8) * max(raw.length, 0) + 7) // 8
     data = ctypes.string_at(raw.data, size) if raw.data and size else b""

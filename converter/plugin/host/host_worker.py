@@ -31,7 +31,7 @@ class WorkerTimeoutError(WorkerDiedError):
 
 
 class LibraryWorker:
-    """A child with a library loaded. ask() starts one where there is none."""
+    """A child with a library loaded. ask() starts one if there is none."""
 
     def __init__(self, library: Path, host: Path | None, timeout_s: float) -> None:
         self._library = library
@@ -56,7 +56,7 @@ class LibraryWorker:
         self._folder.cleanup()
 
     def start(self) -> dict[str, Any]:
-        """The library's description, by a child that has loaded it.
+        """Returns the library's description, from a child that has loaded it.
 
         Raises the child's own error, or UsageError where loading ended the child.
         """
@@ -72,11 +72,11 @@ class LibraryWorker:
         return {**described, "path": str(self._library)}
 
     def restart(self) -> None:
-        """End the child; the next question starts another."""
+        """Ends the child; the next question starts another."""
         self._pool.restart()
 
     def ask(self, creator: int, what: str, case: object) -> dict[str, Any]:
-        """Ask about the plugin of one creator, by its index. Raises WorkerDiedError where no answer comes.
+        """Asks about the plugin of one creator, by its index. Raises WorkerDiedError if no answer comes.
 
         The case goes through a file, once for all questions in a row about it: it may hold arrays of a gigabyte.
         """
@@ -92,7 +92,7 @@ class LibraryWorker:
             raise _death(death, "return") from death
 
     def finish(self) -> None:
-        """Let the child unload the library and end. Raises WorkerDiedError where that ends it otherwise."""
+        """Lets the child unload the library and end. Raises WorkerDiedError if that ends it otherwise."""
         self.start()
         try:
             self._pool.finish(self._timeout_s)
@@ -101,7 +101,9 @@ class LibraryWorker:
 
 
 def creator_index(described: Mapping[str, Any], plugin: str, library: Path, fix: str) -> int:
-    """The place of a plugin's creator in a description. UsageError, with the fix, where the library has no such plugin."""
+    """Finds the place of a plugin's creator in a description. UsageError, with the fix, if the library has no such
+    plugin.
+    """
     names = [str(creator["name"]) for creator in described["creators"]]
     if plugin not in names:
         what = f"the library has no plugin {plugin}"
@@ -110,7 +112,7 @@ def creator_index(described: Mapping[str, Any], plugin: str, library: Path, fix:
 
 
 def read_request(text: str) -> tuple[int, str, Any]:
-    """Reads what the parent asks, in the child: (creator, what, case). What comes back from the child is never unpickled."""
+    """Reads the parent's request in the child: (creator, what, case). The child's answers are never unpickled."""
     creator, what, path = json.loads(text)
     with open(path, "rb") as file:
         return creator, what, pickle.load(file)

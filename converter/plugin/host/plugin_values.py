@@ -23,7 +23,7 @@ class FieldSpec:
     data: bytes | None = None
 
     def plain_default(self) -> list[int | float] | str | None:
-        """The value of `data` as JSON has it; None where there is none, or of a type without plain values."""
+        """The default in JSON's types; None where there is none, or for a type without plain values."""
         if self.data is None or self.length < 1:
             return None
         if self.type == "char":
@@ -87,7 +87,7 @@ PLAIN = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "i
 
 
 def field_value(name: str, value: Value, type_: str | None = None) -> EncodedField:
-    """The field for a plain value. type_: None takes what TensorRT's ONNX parser makes of the value.
+    """Makes the field for a plain value. type_: None takes the type that TensorRT's ONNX parser would take.
 
     ints become int32, floats float32, strings char with a closing NUL. Raises ValueError for a value that the type
     cannot hold.
@@ -109,7 +109,7 @@ def field_value(name: str, value: Value, type_: str | None = None) -> EncodedFie
 
 
 def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tuple[EncodedField, ...]:
-    """Fields for plain values, with the types that the creator lists for them."""
+    """Makes fields for plain values, with the types that the creator lists for them."""
     types = {spec.name: spec.type for spec in specs}
     result = []
     for name, value in values.items():
@@ -119,14 +119,16 @@ def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tup
 
 
 def array_dtype(name: str) -> np.dtype[np.generic]:
-    """The numpy type of a TensorRT element type. Raises ValueError for types of less than a byte, and for no type."""
+    """Returns the numpy type of a TensorRT element type. Raises ValueError for types of less than a byte, and for no
+    type.
+    """
     if BITS.get(NUMBERS.get(name, 0), 0) < 8:
         raise ValueError(f"{name} has no numpy type")
     return numpy_dtype(name)
 
 
 def element_type(dtype: np.dtype[np.generic]) -> str:
-    """The name of a numpy type in plugin_abi.DTYPES. Raises ValueError for types that TensorRT lacks."""
+    """Returns the name of a numpy type in plugin_abi.DTYPES. Raises ValueError for types that TensorRT lacks."""
     if dtype.name not in abi.DTYPES:
         raise ValueError(f"TensorRT has no element type {dtype.name}; it has {', '.join(abi.DTYPES)}")
     return str(dtype.name)
