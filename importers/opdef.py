@@ -368,7 +368,7 @@ class OpDef:
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """Its plugin interfaces: V2 has no size tensors."""
+        """The plugin interfaces that the operator has: V2 has no size tensors."""
         return ("V3",) if self.data_dependent else ("V3", "V2")
 
     @property

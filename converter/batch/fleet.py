@@ -130,11 +130,11 @@ class RayExecutor:
         return self._connection.ray
 
     def stop(self) -> None:
-        """As TaskExecutor says. A signal handler may call it."""
+        """Stops the batch, as TaskExecutor requires. A signal handler may call it."""
         self._stopped.set()
 
     def machine_of(self, task: BatchTask) -> MachineFacts | None:
-        """As TaskExecutor says: all machines that can run it are alike."""
+        """Returns the machine of a task; all machines that can run it are alike."""
         asked = self._options(task)
         node = next((node for node in self._nodes if asked is not None and node.has(asked)), None)
         if node is None or node.facts is None or asked is None:

@@ -61,11 +61,11 @@ class LocalExecutor:
         self._end()
 
     def stop(self) -> None:
-        """As TaskExecutor says. A signal handler may call it: it takes no lock."""
+        """Stops the batch, as TaskExecutor requires. A signal handler may call it: it takes no lock."""
         self._said.put(None)
 
     def machine_of(self, task: BatchTask) -> MachineFacts | None:
-        """As TaskExecutor says. Always the same kind of GPU, as results differ between kinds."""
+        """Returns the machine of a task. The kind of GPU is always the same, since results differ between kinds."""
         needed, gpu = self._gpu_for(task)
         return replace(self._machine, gpu=gpu) if gpu is not None or not needed else None
 

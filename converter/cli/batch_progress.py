@@ -67,7 +67,7 @@ class _LiveTask:
 
 
 class LiveBatch(BatchProgress):
-    """The same, above live lines: one for each running task, and totals with the remaining time."""
+    """Shows the progress of a batch above live lines: one for each running task, and totals with the remaining time."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console)

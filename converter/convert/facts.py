@@ -72,7 +72,7 @@ def profile_facts(rewritten: Rewritten, values: Mapping[str, ShapeRange]) -> dic
 def still_read(
     values: Mapping[str, ShapeRange], original: Model, rewritten: Rewritten
 ) -> dict[str, ShapeRange]:
-    """The values of inputs that the graph still reads; other inputs decided only what is now constant."""
+    """Returns the values of inputs that the graph still reads. Other inputs decided only values that are now constant."""
     decided = _read(original) - _read(rewritten.model)
     return {name: ranges for name, ranges in values.items() if name not in decided}
 

@@ -135,7 +135,7 @@ _TUTORIALS = "mynamespace"
 
 
 def elsewhere(domain: str, op_type: str) -> Elsewhere | None:
-    """Where to run the operator instead; None for operators that an engine could run."""
+    """Names where to run the operator instead; None for operators that an engine could run."""
     return _OPERATORS.get((domain, op_type)) or _DOMAINS.get(domain)
 
 

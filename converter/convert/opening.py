@@ -35,7 +35,7 @@ GivenModel = ModelSource | TorchSource
 
 @dataclass(frozen=True, eq=False)
 class OpenedModel:
-    """A model, and what its source gives with it: profile, example, and calling convention.
+    """A model with the data from its source: profile, example, and calling convention.
 
     profile, endless: of a module's dynamic dimensions; endless: axes by input that have no largest size.
     inputs, expected: an example, and PyTorch's own outputs for it; None where there are none.

@@ -272,7 +272,7 @@ def with_libraries(planned: Plan) -> Plan:
 
 
 def needed_libraries(planned: Plan, given: Sequence[Path] = ()) -> tuple[Path, ...]:
-    """Every library to load, each once: ours, then those of operators from outside, then the user's.
+    """Lists every library to load, each once: ours, then those of operators from outside, then the user's.
 
     UsageError where ours is needed and not there.
     """

@@ -73,7 +73,7 @@ def load_report(path: Path) -> Report:
 
 
 def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
-    """The report of `check`: every node, and what was rewritten or left.
+    """Makes the report of `check`: every node, and what was rewritten or left.
 
     "convertible" says that every node has a route and, where a build was tried, that there is an engine; "build" is null
     where none was tried.

@@ -120,7 +120,7 @@ class OutputJudge:
         return self._disagreeing(self._wanted, to_model(outputs, of.io_types))
 
     def beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
-        """Finds the outputs whose error exceeds rounding and its amplification, measured on SHAKEN inputs."""
+        """Finds the outputs whose error neither rounding nor its growth in the network explains."""
         far = self._far(outputs)
         known = {name: max(self._measured.allowed[name], FACTOR * self._moved[name]) for name in far}
         grown = compare({n: self._expected[n] for n in far}, outputs, None, _times(known))

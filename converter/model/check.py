@@ -29,7 +29,7 @@ _MOST_NESTED = 30_000
 
 
 def iter_tensors(proto: onnx.ModelProto) -> Iterator[tuple[onnx.TensorProto, str]]:
-    """Every dense TensorProto that a node of the model reads, with a description of its place.
+    """Yields every dense TensorProto that a node of the model reads, with a description of its place.
 
     Initializers of the graph and of subgraphs, and tensor attributes, in the functions' bodies too.
     """

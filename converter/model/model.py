@@ -89,5 +89,5 @@ class Model:
         return onnx.numpy_helper.from_array(values, name)
 
     def with_proto(self, proto: onnx.ModelProto) -> Model:
-        """The same weights with another graph, which may refer only to this model's data."""
+        """Returns the model with another graph, which may refer only to this model's data."""
         return replace(self, proto=proto)

@@ -64,7 +64,7 @@ def save_model(model: Model, path: str | os.PathLike[str], *, inline_limit: int 
 
 
 def save_marked(model: Model, path: Path, kind: OwnFile) -> None:
-    """The same, with metadata that marks the file as trtsmith's own of that kind."""
+    """Saves the model as `save_model` does, with metadata that marks the file as trtsmith's own of that kind."""
     proto = model.copied()
     kept = [entry for entry in model.proto.metadata_props if entry.key != ONNX_KEY]
     del proto.metadata_props[:]

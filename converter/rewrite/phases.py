@@ -320,6 +320,6 @@ def _run(phases: Sequence[Phase], work: Rewriting) -> Rewriting:
 
 
 def known_faults() -> tuple[tuple[str, Fault], ...]:
-    """All known faults of TensorRT, each with the name of the rule or phase that avoids it."""
+    """Lists all known faults of TensorRT, each with the name of the rule or phase that avoids it."""
     of_rules = ((rule.name, fault) for rule in RULES for fault in (*rule.faults, *rule.partly))
     return (*of_rules, (SEPARATE_OUTPUTS, UNWRITTEN), (SEPARATE_OUTPUTS, LOST), ("precision", FLOAT16_SUMS))

@@ -98,7 +98,7 @@ class Rewritten:
         return len(self.rewrites) + len(self.declined)
 
     def with_model(self, model: Model) -> Rewritten:
-        """The same rewrite with another graph, from which a precision then starts."""
+        """Returns the rewrite with another graph, from which a precision then starts."""
         return replace(self, model=model, typed=None, before=None, tried=None)
 
     def in_precision(self, reduce: Callable[[Rewriting], Rewriting]) -> Rewritten:

@@ -276,7 +276,9 @@ def _custom_operators(proto: onnx.ModelProto) -> list[OpDef]:
 
 
 def changed_by(expected: np.ndarray, actual: np.ndarray | None) -> float:
-    """Measures a change: a share of whole numbers, or a ratio of norms over what is finite on both sides. None: none."""
+    """Measures a change: a share of whole numbers, or a ratio of norms where both sides are finite. actual: None means no
+    change.
+    """
     if actual is None or not expected.size:
         return 0.0
     if expected.dtype.kind in "iub":

@@ -44,7 +44,7 @@ Outputs = Sequence[Arrays]
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How a candidate computes.
+    """The arithmetic of a candidate.
 
     precision: one of verify.rounding.PRECISIONS. exact: nodes that stay in float32 (verify.rounding.rounded).
     """

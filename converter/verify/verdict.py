@@ -201,7 +201,7 @@ class Proof:
     given: bool = False
 
     def doubted(self, comparisons: tuple[Comparison, ...]) -> tuple[list[Finding], dict[str, Finding]]:
-        """Outputs that prove little: those that agree all the same, and by name those that do not."""
+        """Returns doubts on outputs that prove little: of those that agree all the same, and by name of the others."""
         doubts = {**self.doubts, **_without_proof(comparisons, self.constant)}
         settled = [doubt for doubt in doubts.values() if self._settles(doubt, comparisons)]
         return settled, {name: doubt for name, doubt in doubts.items() if doubt not in settled}

@@ -47,7 +47,7 @@ class StockPlugin:
 
 @cache
 def stock_table() -> tuple[StockPlugin, ...]:
-    """Every declaration, by name, version and release."""
+    """Lists every declaration, by name, version and release."""
     document = json.loads(_TABLE.read_text(encoding="utf-8"))
     newest = _release(list(document["releases"])[-1])
     return tuple(_plugin(entry, newest) for entry in document["plugins"])

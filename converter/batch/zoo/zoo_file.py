@@ -76,7 +76,7 @@ class Given:
 
     @property
     def where(self) -> str:
-        """For messages: the file, the line, and the key without positions in arrays."""
+        """The place for messages: the file, the line, and the key without positions in arrays."""
         names = ".".join(toml_key(name) for name in self.keys if isinstance(name, str))
         return f"{self.file.path}, line {self.line}" + (f": {names}" if names else "")
 

@@ -87,7 +87,7 @@ def render_info(info: EngineInfo) -> str:
 
 
 def render_description(engine: EngineDescription) -> str:
-    """The same from the manifest, without a GPU to load the engine."""
+    """Describes the engine by its manifest, without a GPU to load it."""
     made = engine.made
     built = f"built by {made.flavour} {made.version} for {', '.join(made.targets)}, says the manifest"
     head = f"{built}; there is no NVIDIA GPU here to load it on"

@@ -43,7 +43,7 @@ _PTX_ISA = 80
 
 @dataclass(frozen=True)
 class Images:
-    """Every binary, and the file that holds them. targets: those that were compiled; notes: why one was not."""
+    """All binaries, and the file that holds them. targets: those compiled; notes: reasons for those left out."""
 
     targets: tuple[ImageTarget, ...]
     compiled: tuple[Compiled, ...]

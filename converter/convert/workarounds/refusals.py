@@ -71,7 +71,7 @@ class Refusals:
         )
 
     def beside(self, output: Path | None) -> Refusals:
-        """The same, with a default file beside the engine. output: the engine; None: no file."""
+        """Sets a default file beside the engine. output: the engine; None: no file."""
         if self.file is not None or output is None or not output.name:  # "." is refused as a folder later
             return self
         return replace(self, file=output.with_name(output.name + SUFFIX))

@@ -43,7 +43,7 @@ class OnKernels:
         self._kernels = kernels
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
-        """For each plugin node in order, runs onnxruntime up to it and then its kernel."""
+        """Runs onnxruntime up to each plugin node, in order, and then the node's kernel."""
         model = infer_shapes(model)
         table, types = NodeTable(model), value_types(model.proto)
         known = {**feeds, **{name: model.array(tensor) for name, tensor in table.initializers.items()}}

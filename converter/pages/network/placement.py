@@ -41,7 +41,7 @@ def depths(count: int, edges: Edges) -> list[int]:
 
 
 def rows(depth: Sequence[int], edges: Edges) -> list[tuple[float, float]]:
-    """Places nodes in rows by depth. Each row is ordered by, and centred under, the nodes that it reads."""
+    """Places nodes in rows by depth. Nodes stand below those that they read, in the same order."""
     readers: dict[int, list[int]] = {}
     for source, target in edges:
         readers.setdefault(target, []).append(source)

@@ -89,7 +89,7 @@ def extent(atoms: Atoms) -> Size:
 
 
 def joined(atoms: Sequence[Atom]) -> Atoms:
-    """The same positions in as few atoms as possible."""
+    """Joins atoms that continue each other, which describes the same positions in as few as possible."""
     result: list[Atom] = []
     for atom in atoms:
         if atom.size == ONE:

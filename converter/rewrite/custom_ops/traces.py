@@ -115,7 +115,7 @@ class Origin:
 
 
 def origins(ends: Sequence[gs.Tensor], affine: bool = False) -> Iterator[Origin | UnprovedError]:
-    """Every common source of `ends`, nearest first; an UnprovedError in place of one that cannot be followed."""
+    """Finds every common source of `ends`, nearest first; an UnprovedError replaces one that cannot be followed."""
     chains = [climb(end, affine) for end in ends]
     stops = [[end, *(step.source for step in chain)] for end, chain in zip(ends, chains, strict=True)]
     places = [{id(tensor): index for index, tensor in enumerate(tensors)} for tensors in stops]

@@ -43,7 +43,7 @@ class SizeExpr:
 
     @property
     def number(self) -> int | None:
-        """Its single value; None if it may have several."""
+        """The expression's single value; None if it may have several."""
         return self.low if self.low == self.high else None
 
     def atoms(self) -> set[int]:

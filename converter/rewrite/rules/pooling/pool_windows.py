@@ -52,7 +52,7 @@ class Window:
 
     @property
     def overruns(self) -> bool:
-        """Whether ceil_mode adds such a window for this size; also True if the size is unknown and it may."""
+        """Whether ceil_mode adds a window that starts beyond the data; also True if the size is unknown and it may."""
         if not self.may_overrun or self.size is None or self.begin is None or self.end is None:
             return self.may_overrun
         length = self.size + self.begin + self.end + self.extra
@@ -160,7 +160,7 @@ def _computed_pads(w: Writer, data: Value, win: Window) -> tuple[Value, Value]:
 
 
 def taps(w: Writer, data: Value, win: Window) -> list[Value]:
-    """For each kernel position, the elements that all windows read there. data: padded."""
+    """Slices from the padded data, for each kernel position, the elements that all windows read there."""
     if win.kernel == 1 and win.stride == 1:
         return [data]
     w.expect(f"a window of {win.kernel:,}", nodes=4 * win.kernel)

@@ -148,7 +148,7 @@ class DynamicAxis:
         return [(self._inside(p), v) for p, v in zip(spots, weights, strict=True)]
 
     def matrix(self, s: Sampling, x: Value) -> tuple[Value, Value]:
-        """With antialiasing: the inputs in reach, edges repeated (int64[n]), and their weights (float32[out, n])."""
+        """Computes antialiasing: the inputs in reach, edges repeated (int64[n]), and their weights (float32[out, n])."""
         w = self.w
         shrink = w.Min(self.scale, self._one(1.0))
         margin = w.Cast(w.Ceil(w.Div(self._one(float(s.reach)), shrink)), to="int64")
@@ -203,8 +203,8 @@ def _polynomial(w: Writer, d: Value, factors: tuple[float, ...]) -> Value:
 def along(
     w: Writer, data: Value, s: Sampling, part: Stretch, rank: int, work: str, masks: list[Value]
 ) -> tuple[Value, bool]:
-    """Resizes along one axis; also tells whether by a matrix product. Appends to `masks` where results lie outside a cropped
-    input.
+    """Resizes along one axis. Returns the result, and whether a matrix product computes it; notes places outside a crop in
+    `masks`.
     """
     crop = s.coordinates == "tf_crop_and_resize"
     column = [1] * rank

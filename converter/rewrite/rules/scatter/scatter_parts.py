@@ -22,7 +22,9 @@ class Scatter:
 
 
 def scattered(w: Writer, scatter: Scatter, cuts: list[Part], indices: Value, places: Value) -> Value:
-    """The data (input 0) with the updates (input 2). places: coordinates, or the indices if ScatterElements is used."""
+    """Writes the updates (input 2) into the data (input 0). places: coordinates, or the indices if ScatterElements
+    is used.
+    """
     data, updates = w.x[0], w.x[2]
     if not cuts:
         return _part(w, scatter, data, indices, updates, places)
@@ -66,7 +68,7 @@ def scattered_tuples(w: Writer, data: Value, places: Value, updates: Value, axis
 
 
 def coordinates(w: Writer, indices: Value, axis: int, rank: int) -> Value:
-    """Each element's coordinates in a new last dimension, with the axis coordinate taken from the indices."""
+    """Computes each element's coordinates in a new last dimension, with the axis coordinate taken from the indices."""
     shape = w.Shape(indices)
     rows = []
     for at in range(rank):

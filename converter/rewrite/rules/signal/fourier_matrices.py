@@ -78,7 +78,7 @@ def _tables(length: int) -> tuple[np.ndarray, np.ndarray]:
 def computed(
     w: Writer, used: Value, length: Value, bins: Value, parts: int, *, back: bool, real_out: bool
 ) -> Value:
-    """The same matrices, computed in the graph as float32 for sizes (int64[1]) of run time."""
+    """Computes the same matrices in the graph, as float32, for sizes (int64[1]) of run time."""
     rows = w.Unsqueeze(w.arange(used), axes=[1])
     turns = w.Mod(w.Mul(rows, w.Unsqueeze(w.arange(bins), axes=[0])), length)
     angle = w.Mul(w.Div(w.Cast(turns, to="float32"), w.Cast(length, to="float32")), 2 * np.pi)
