@@ -123,7 +123,7 @@ class Builder:
         return cast(_Operator, partial(self.write, op_type))
 
     def inputs(self, *names: str) -> list[Value]:
-        """Existing values, by name."""
+        """Returns existing values as operands, by name."""
         return [Value(self, name) for name in names]
 
     @overload

@@ -23,20 +23,20 @@ class Unknown:
 
 
 def smaller(one: Any, other: Any) -> Any:
-    """The smaller of two dimensions. Symbolic dimensions compare themselves."""
+    """Returns the smaller of two dimensions. Symbolic dimensions compare themselves."""
     return min(one, other) if isinstance(one, int) else one.smaller(other)
 
 
 def gcd(one: Any, other: Any) -> Any:
-    """The greatest common divisor, of which `smaller` is true, too."""
+    """Returns the greatest common divisor. As in `smaller`, symbolic dimensions compute it themselves."""
     return math.gcd(one, other) if isinstance(one, int) else one.gcd(other)
 
 
 def known(shape: Sequence[Any]) -> tuple[int | None, ...]:
-    """The shape with None for every dimension that is not an int."""
+    """Returns the shape with None for every dimension that is not an int."""
     return tuple(dim if isinstance(dim, int) else None for dim in shape)
 
 
 def describe(shape: Sequence[Any]) -> str:
-    """The shape as people write it: [1, 3, ?, 640]."""
+    """Writes the shape as people do: [1, 3, ?, 640]."""
     return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"

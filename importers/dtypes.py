@@ -55,15 +55,15 @@ _NAMES: Mapping[int, str] = {number: name for number, name, _, _ in _TABLE}
 
 
 def dtype_name(number: int) -> str:
-    """An onnx.TensorProto.DataType as numpy and ml_dtypes name it; "object" for strings. KeyError for 0, no type."""
+    """Names an onnx.TensorProto.DataType as numpy and ml_dtypes do; "object" for strings. KeyError for 0, no type."""
     return _NAMES[number]
 
 
 def type_string(number: int) -> str:
-    """The type of a tensor as the schemas of operators and onnxruntime write it: "tensor(float)"."""
+    """Returns the type of a tensor as the schemas of operators and onnxruntime write it: "tensor(float)"."""
     return f"tensor({WORDS[dtype_name(number)]})"
 
 
 def numpy_dtype(dtype: int | str) -> np.dtype[np.generic]:
-    """The numpy type of an element, by number or name; those that numpy lacks are of ml_dtypes."""
+    """Returns the numpy type of an element, by number or name; those that numpy lacks are of ml_dtypes."""
     return np.dtype(dtype_name(dtype) if isinstance(dtype, int) else dtype)

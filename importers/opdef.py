@@ -169,7 +169,7 @@ class AliasedNode:
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def builder(self) -> Builder:
-        """A builder for a prologue or an epilogue; existing values are operands by name."""
+        """Returns a builder for a prologue or an epilogue; existing values are operands by name."""
         return Builder(FRAGMENT_OPSET)
 
 
@@ -384,7 +384,7 @@ class OpDef:
         return frozenset(filters | indices)
 
     def dtypes(self, key: str) -> dict[str, str]:
-        """A dtype for every type variable, given the key's: int64 for indices, the first possible one for others.
+        """Returns a dtype for every type variable, given the key's: int64 for indices, the first possible one for others.
 
         A key with a single type ignores the given one: the operator has one variant.
         """

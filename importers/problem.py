@@ -26,5 +26,5 @@ class Problem:
         return f"{what}\n  where:    {where}\n  expected: {expected}\n  fix:      {fix}"
 
     def to_json(self) -> dict[str, str]:
-        """The parts by their names."""
+        """Returns the parts by their names."""
         return asdict(self)

@@ -166,10 +166,10 @@ class BatchListener(Protocol):
         """Announces the number of tasks."""
 
     def event(self, event: Event) -> None:
-        """An event of a running task."""
+        """Receives an event of a running task."""
 
     def ended(self, record: TaskRecord, source: str) -> None:
-        """A task has ended; its folder exists unless it was cancelled. source: run, cache or kept."""
+        """Receives the end of a task, whose folder exists unless it was cancelled. source: run, cache or kept."""
 
 
 def run_batch(request: BatchRequest, listener: BatchListener, warn: Callable[[str], None]) -> BatchResult:

@@ -32,14 +32,14 @@ class Point:
     shape_tensors: frozenset[str] = frozenset()
 
     def sizes(self) -> dict[str, list[int]]:
-        """The shape of each input; of a shape tensor, its values."""
+        """Returns the shape of each input; of a shape tensor, its values."""
         return {
             name: array.reshape(-1).tolist() if name in self.shape_tensors else list(array.shape)
             for name, array in self.feeds.items()
         }
 
     def batch(self) -> int:
-        """The first dimension of the first input that has one; 1 where none has."""
+        """Returns the first dimension of the first input that has one; 1 where none has."""
         return next((array.shape[0] for array in self.feeds.values() if array.ndim), 1)
 
 

@@ -106,7 +106,7 @@ class Timed:
     warnings: tuple[str, ...]
 
     def plain_run(self) -> dict[str, Any] | None:
-        """The first run without CUDA graph, else the first; None where nothing was measured."""
+        """Returns the first run without CUDA graph, else the first; None where nothing was measured."""
         done = (run for run in self.runs if "unavailable" not in run)
         return min(done, key=lambda run: bool(run["cuda_graph"]), default=None)
 

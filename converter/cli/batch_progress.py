@@ -126,7 +126,7 @@ class LiveBatch(BatchProgress):
                 live.start()
 
     def lines(self, columns: int = 80) -> list[str]:
-        """The current live lines. columns: of the terminal; longer lines are cut."""
+        """Returns the current live lines. columns: of the terminal; longer lines are cut."""
         with self._lock:
             now = self._clock()
             tasks = sorted(self._running.items(), key=lambda item: item[1].since)
@@ -164,7 +164,7 @@ def _running_line(name: str, task: _LiveTask, now: float, columns: int) -> str:
 
 @contextmanager
 def batch_progress(console: Console) -> Iterator[BatchProgress]:
-    """The progress display of a batch on this console: live lines if stderr is a terminal and progress is wanted."""
+    """Yields the progress display of a batch on this console: live lines if stderr is a terminal and progress is wanted."""
     if console.quiet or not is_terminal(sys.stderr):
         yield BatchProgress(console)
         return

@@ -95,7 +95,7 @@ class Console:
 
 @contextmanager
 def on_terminal(console: Console) -> Iterator[Console]:
-    """The console, with a live line inside the block if stderr is a terminal and progress is wanted."""
+    """Yields the console, with a live line inside the block if stderr is a terminal and progress is wanted."""
     if console.quiet or not colors.is_terminal(sys.stderr):
         yield console
         return

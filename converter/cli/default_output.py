@@ -15,7 +15,7 @@ Source = Path | TorchFile | TorchFactory
 
 
 def named_after(source: Source, ending: str) -> Path:
-    """The default output: model.plan for folder/model.onnx and ".plan"; build.plan for package.module:build and
+    """Returns the default output: model.plan for folder/model.onnx and ".plan"; build.plan for package.module:build and
     net.py:build.
     """
     if isinstance(source, TorchFactory):
@@ -35,7 +35,7 @@ class DefaultEngine:
         self._before = self._there()
 
     def replaced(self) -> str:
-        """A warning, after the conversion, if the file held an engine of another or earlier model; else ""."""
+        """Returns a warning, after the conversion, if the file held an engine of another or earlier model; else ""."""
         after = self._there() if self._before is not None else None
         if self._before is None or after is None or self._before.fingerprint == after.fingerprint:
             return ""

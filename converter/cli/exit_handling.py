@@ -82,7 +82,8 @@ def hold_standard_streams() -> None:
 
 
 def memory_problem(error: BaseException | None = None) -> Problem | None:
-    """The problem for an error from lack of memory; None for others. Without an error: for a limit too low for any import.
+    """Returns the problem for an error from lack of memory; None for others. Without an error: for a limit too low for any
+    import.
 
     numpy's OpenBLAS waits for ever for memory that it does not get: in 150 MB it did.
     """
@@ -101,7 +102,7 @@ def memory_problem(error: BaseException | None = None) -> Problem | None:
 
 
 def file_problem(error: OSError) -> Problem | None:
-    """The problem for an unexpected file error; None for other errors."""
+    """Returns the problem for an unexpected file error; None for other errors."""
     named = isinstance(error.filename, (str, bytes))
     if error.errno in _NO_ROOM:
         fix = "free some space, or name another folder; TMPDIR is the one for temporary files"

@@ -45,7 +45,7 @@ class _Version(argparse.Action):
 
 
 def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser for the command line `words`; None: for all commands.
+    """Builds the parser for the command line `words`; None: for all commands.
 
     It imports the module of the command that the line names, and knows no more of the others than what --help shows:
     `plugin` works where libraries are missing that conversion needs, and --version imports none.
@@ -144,7 +144,7 @@ def operators_of(options: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def problem_of(error: Exception) -> tuple[Problem, int]:
-    """The problem and the exit code for an unexpected exception."""
+    """Returns the problem and the exit code for an unexpected exception."""
     known = file_problem(error) if isinstance(error, OSError) else memory_problem(error)
     return (known, EXIT_USAGE) if known else (_internal(error), EXIT_FAILED)
 

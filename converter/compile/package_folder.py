@@ -48,7 +48,7 @@ class PackageFolder:
         return self.lib / f"lib{self.library_name}{'_v2' * v2}.so"
 
     def operators(self) -> tuple[str, ...]:
-        """The operators that have a kernel, by the list."""
+        """Returns the operators that have a kernel, by the list."""
         return tuple(match[1] for match in self._entries())
 
     @property

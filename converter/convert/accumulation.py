@@ -73,12 +73,12 @@ class SumsQuestion:
         return to_engine({n: v for n, v in (self.feeds or {}).items() if n in wanted}, self.io_types)
 
     def right(self) -> Arrays:
-        """The outputs in float32. Raises ConversionError if onnxruntime cannot run the graph."""
+        """Returns the outputs in float32. Raises ConversionError if onnxruntime cannot run the graph."""
         return self.exact or to_model(run(expand(self.plain), self.given()), self.io_types)
 
 
 def bearable_sums(question: SumsQuestion, final: Rewritten) -> tuple[OutputError, Tried] | None:
-    """If all outputs are within BEARABLE with every sum in float16: the output nearest to it, and that run.
+    """Returns the output closest to its limit and the run with float16 sums, if all outputs are within BEARABLE.
 
     final: the graph that TensorRT gets. None: some output is further off, none is comparable, or nothing can be tried.
     """
@@ -114,7 +114,7 @@ def needed_sums(question: SumsQuestion, reduced: Model, io_types: Sequence[IoTyp
         return Needed({}, why="none is a sum in float16")
 
     def summed(count: int) -> Arrays:
-        """The outputs with the sums of the first `count` nodes in float32."""
+        """Returns the outputs with the sums of the first `count` nodes in float32."""
         return run_reduced(reduced, feeds, io_types, float16_sums=True, exact=frozenset(order[:count]))
 
     try:

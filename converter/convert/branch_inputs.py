@@ -35,7 +35,7 @@ class BranchInput:
 
 
 def branch_inputs(model: Model) -> tuple[BranchInput, ...]:
-    """The single-element inputs that decide conditions of Ifs, and the floats that decide sizes, each once."""
+    """Returns the single-element inputs that decide conditions of Ifs, and the floats that decide sizes, each once."""
     nodes = [node for graph in all_graphs(model.proto.graph) for node in graph.node]
     makers = {name: node for node in nodes for name in node.output}
     inputs = {value.name for value in model.proto.graph.input if _is_single(value)}
@@ -60,7 +60,7 @@ def offer_freezing(
     frozen: Mapping[str, np.ndarray],
     builds: Callable[[Mapping[str, np.ndarray]], bool],
 ) -> BuildRefused:
-    """The refusal, with --freeze flags added if the model has such inputs and builds with them frozen.
+    """Returns the refusal, with --freeze flags added if the model has such inputs and builds with them frozen.
 
     examples: values by input; else what the graph compares the input with. frozen: inputs that are constants already.
     """
@@ -96,7 +96,7 @@ def offer_freezing(
 
 
 def freeze_text(name: str, value: np.ndarray) -> str:
-    """NAME=VALUE in the form of --freeze."""
+    """Writes NAME=VALUE in the form of --freeze."""
     return f"{name}={json.dumps(value.tolist(), separators=(',', ':'))}"
 
 

@@ -25,7 +25,7 @@ MOST_BESIDE = 1 << 30
 
 
 def precision_to_judge_by(options: ConvertOptions, rewritten: Rewritten) -> str:
-    """The precision of the engine's arithmetic, which sets the tolerances."""
+    """Returns the precision of the engine's arithmetic, which sets the tolerances."""
     report = rewritten.precision
     sums = report is not None and report.sums is not None
     return engine_precision(brought_to(options.precision, report), float16_sums=sums)

@@ -146,7 +146,7 @@ class ConvertOptions(
             raise without_inputs(expected)
 
     def builder(self) -> BuilderOptions:
-        """The builder's options, with the named device as the target."""
+        """Returns the builder's options, with the named device as the target."""
         asked = BuilderOptions(**{one.name: getattr(self, one.name) for one in fields(BuilderOptions)})
         return replace(asked, targets=(DEVICES[self.bundle_for],)) if self.bundle_for else asked
 

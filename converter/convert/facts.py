@@ -56,7 +56,9 @@ def pinned_values(values: Mapping[str, ShapeRange], given: Container[str]) -> tu
 
 
 def profile_facts(rewritten: Rewritten, values: Mapping[str, ShapeRange]) -> dict[str, Any]:
-    """The shapes for which the engine holds, and the nodes that the profile decided. values: of shape tensors, as given."""
+    """Returns the shapes for which the engine holds, and the nodes that the profile decided. values: of shape tensors, as
+    given.
+    """
     decided = [
         {"node": record.node, "op_type": record.op_type, "what": record.what}
         for record in rewritten.rewrites
@@ -97,7 +99,7 @@ def _read(model: Model) -> set[str]:
 
 
 def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
-    """A warning for each plugin library without kernels for the engine's GPUs."""
+    """Returns a warning for each plugin library without kernels for the engine's GPUs."""
     known: list[tuple[str, str, str]] = []  # the library, its architectures, and what makes it anew
     if any(package_of(use.name) is None for use in planned.plugins):
         ours = libraries.manifest(libraries.plugin_library())["cuda_architectures"]
@@ -115,7 +117,7 @@ def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
 def contradictions(
     declared: Sequence[onnx.ValueInfoProto], built: Sequence[EngineTensor], planned: Plan
 ) -> tuple[Problem, ...]:
-    """The outputs whose rank or fixed sizes differ between engine and model.
+    """Returns the outputs whose rank or fixed sizes differ between engine and model.
 
     Only for a model with plugins of others: only they know their shape rules, and a wrong attribute shows here.
     """

@@ -55,14 +55,14 @@ class ForeignPlugins:
         return frozenset(c.name for c in self.creators) | frozenset(s.creator.name for s in self.stock)
 
     def plan(self, node: onnx.NodeProto) -> ForeignPlan | None:
-        """The plan for a node; None if no plugin has its op_type."""
+        """Returns the plan for a node; None if no plugin has its op_type."""
         if any(creator.name == node.op_type for creator in self.creators):
             return self._held(node, self.creators, stock=False)
         of_tensorrt = tuple(s.creator for s in self.stock if s.creator.name == node.op_type)
         return self._held(node, of_tensorrt, stock=True) if of_tensorrt else None
 
     def imports(self, op_type: str) -> bool:
-        """Whether the building TensorRT's own parser imports an operator that our table lacks."""
+        """Tells whether the building TensorRT's own parser imports an operator that our table lacks."""
         if self.target is None:
             return False
         # A check of a model without such operators starts no process, and does without what starts them.
@@ -71,7 +71,9 @@ class ForeignPlugins:
         return parser_imports(self.target.flavour, op_type)
 
     def missing(self, node: onnx.NodeProto, model: Path) -> Problem | None:
-        """The reason why no foreign plugin takes the node; None if plugins have nothing to do with it. model: its file."""
+        """Returns the reason why no foreign plugin takes the node; None if plugins have nothing to do with it. model: its
+        file.
+        """
         where = f"node {node.name!r} ({op_name(node)})"
         elsewhere = [plugin for plugin in stock_table() if plugin.creator.name == node.op_type]
         what = f"no importer for operator {op_name(node)}"
@@ -168,7 +170,7 @@ def foreign_plugins(libraries: tuple[Path, ...], target: Target) -> ForeignPlugi
 
 
 def target_of(flavour: str, *, prefer_stock: bool = False) -> Target:
-    """The target for a flavour. prefer_stock: leaves nodes to TensorRT's plugins even if ours could take them.
+    """Returns the target for a flavour. prefer_stock: leaves nodes to TensorRT's plugins even if ours could take them.
 
     UsageError for a TensorRT that brings none.
     """

@@ -56,7 +56,7 @@ def rewrite_frozen(
     profile: ProfileRanges | None = None,
     progress: Progress | None = None,
 ) -> tuple[Rewritten, dict[str, np.ndarray]]:
-    """The model rewritten with frozen inputs, and the values of these.
+    """Returns the model rewritten with frozen inputs, and the values of these.
 
     inputs: an .npz file, or arrays; what TensorRT wants constant, and `freeze` does not name, gets the value that is there.
     target: the TensorRT for which it is rewritten. profile: what the graph has to hold for; None: for any sizes.
@@ -80,7 +80,7 @@ def rewrite_frozen(
 
 
 def freezable(model: Model) -> frozenset[str]:
-    """The inputs that `rewrite_frozen` may freeze to the values of `inputs`. Raises ConversionError for functions
+    """Returns the inputs that `rewrite_frozen` may freeze to the values of `inputs`. Raises ConversionError for functions
     that stay.
     """
     return inputs_to_freeze(_without_functions(model))
@@ -92,7 +92,9 @@ def _without_functions(model: Model) -> onnx.ModelProto:
 
 
 def parse_freeze(freeze: Freeze, proto: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Values by input name. Raises UsageError for wrong forms, unknown inputs, duplicates, and wrong types or shapes."""
+    """Parses values by input name. Raises UsageError for wrong forms, unknown inputs, duplicates, and wrong types or
+    shapes.
+    """
     inputs = {value.name: value for value in proto.graph.input}
     values: dict[str, np.ndarray] = {}
     problems: list[Problem] = []

@@ -140,7 +140,7 @@ def elsewhere(domain: str, op_type: str) -> Elsewhere | None:
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """Attribute values by name; strings as ONNX's bytes."""
+    """Returns attribute values by name; strings as ONNX's bytes."""
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
@@ -190,7 +190,7 @@ def plugin_faults(
 
 
 def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
-    """The problem of a node that neither TensorRT nor a plugin takes, with a suggestion. model: its file."""
+    """Returns the problem of a node that neither TensorRT nor a plugin takes, with a suggestion. model: its file."""
     place = elsewhere(normalise_domain(node.domain), node.op_type)
     if place is not None:
         return Problem(
@@ -240,7 +240,7 @@ def _has_ports_of(node: onnx.NodeProto, op_type: str) -> bool:
 
 
 def new_command(node: onnx.NodeProto, model: Path) -> str:
-    """The command that writes a package for the node's operator."""
+    """Returns the command that writes a package for the node's operator."""
     words = [word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", node.op_type)]
     name = "".join(words)
     name = name if name[:1].isalpha() else f"Operator{name}"

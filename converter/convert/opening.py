@@ -51,7 +51,7 @@ class OpenedModel:
     warnings: tuple[str, ...] = ()
 
     def shapes(self, given: Mapping[str, ShapeRange]) -> dict[str, ShapeRange]:
-        """The profile of the conversion: the user's shapes, and the module's for other inputs.
+        """Returns the profile of the conversion: the user's shapes, and the module's for other inputs.
 
         UsageError for dimensions without an upper end.
         """
@@ -71,12 +71,12 @@ class OpenedModel:
 
 
 def has_example(source: GivenModel) -> bool:
-    """Whether the model comes with example inputs, as PyTorch models do."""
+    """Tells whether the model comes with example inputs, as PyTorch models do."""
     return isinstance(source, TorchSource) or (isinstance(source, Path) and source.suffix == PROGRAM_SUFFIX)
 
 
 def name_of(source: GivenModel) -> str:
-    """The name of the model's file; without a file, the model's name in messages."""
+    """Returns the name of the model's file; without a file, the model's name in messages."""
     path = source.path if isinstance(source, TorchFile) else source
     return path.name if isinstance(path, Path) else str(source)
 

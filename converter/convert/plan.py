@@ -98,7 +98,7 @@ class Plan:
         return not self.problems
 
     def routes(self) -> dict[str, int]:
-        """Number of nodes by route."""
+        """Counts nodes by route."""
         counts = Counter(node.route.value for node in self.nodes)
         return {route.value: counts[route.value] for route in Route if counts[route.value]}
 
@@ -266,7 +266,7 @@ def _rewritten_route(record: Rewrite, route: Route = Route.REWRITTEN) -> Planned
 
 
 def with_libraries(planned: Plan) -> Plan:
-    """The plan with the libraries of operators from outside, and a problem for each that is missing or wrong."""
+    """Returns the plan with the libraries of operators from outside, and a problem for each that is missing or wrong."""
     compiled, problems = compiled_operators(use.name for use in planned.plugins)
     return replace(planned, compiled=compiled, problems=(*planned.problems, *problems))
 
@@ -286,7 +286,7 @@ def needed_libraries(planned: Plan, given: Sequence[Path] = ()) -> tuple[Path, .
 
 
 def library_of_plugins(planned: Plan, loaded: tuple[Path, ...] = ()) -> dict[str, Path]:
-    """The library of each plugin of the plan, by plugin name.
+    """Returns the library of each plugin of the plan, by plugin name.
 
     loaded: copies beside an engine; one of the same file name is taken, as the engine runs it.
     """

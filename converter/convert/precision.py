@@ -33,7 +33,9 @@ from trtsmith.converter.verify.given import load_inputs
 def examples(
     original: Model, inputs: ArraySource | None, frozen: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray] | None:
-    """The user's example inputs together with frozen values; None without examples. Raises UsageError if they do not fit."""
+    """Returns the user's example inputs together with frozen values; None without examples. Raises UsageError if they do not
+    fit.
+    """
     if inputs is None:
         return None
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
@@ -41,17 +43,17 @@ def examples(
 
 
 def brought_to(request: PrecisionRequest, report: PrecisionReport | None) -> str:
-    """The precision to which the network was brought; "fp32" if its types are its own."""
+    """Returns the precision to which the network was brought; "fp32" if its types are its own."""
     return request.precision if request.precision and report is not None and not report.unchanged else "fp32"
 
 
 def floats_decided(request: PrecisionRequest, report: PrecisionReport | None) -> bool:
-    """Whether the model's own 16-bit types were replaced, so that its values are those of float32."""
+    """Tells whether the model's own 16-bit types were replaced, so that its values are those of float32."""
     return report is not None and not report.unchanged and request.precision not in QUANTIZED
 
 
 def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -> dict[str, Any]:
-    """The manifest's facts: the precision of the network, "fp32" if unchanged; the report of the pass; and whether
+    """Returns the manifest's facts: the precision of the network, "fp32" if unchanged; the report of the pass; and whether
     --float-lstm was given.
     """
     return {
@@ -69,7 +71,7 @@ def in_precision(
     given: bool = True,
     drawn: Collection[str] = (),
 ) -> Rewritten:
-    """The rewritten graph in the requested precision; itself without a request.
+    """Returns the rewritten graph in the requested precision; itself without a request.
 
     A model that has 16-bit types of its own keeps those of its inputs and outputs, and is else treated as if all of it
     were float32.

@@ -139,7 +139,7 @@ class PrecisionRequest:
 
 
 def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> PrecisionRequest:
-    """The precision request with which an engine was converted. io_types: inputs and outputs of changed type in its
+    """Returns the precision request with which an engine was converted. io_types: inputs and outputs of changed type in its
     manifest.
     """
     did = origin.reduction

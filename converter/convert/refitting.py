@@ -74,7 +74,7 @@ class _Built:
 
 
 def refit_facts(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest's facts for a refit; empty for engines whose weights cannot change.
+    """Returns the manifest's facts for a refit; empty for engines whose weights cannot change.
 
     model: the graph that TensorRT built.
     """

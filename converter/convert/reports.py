@@ -127,7 +127,7 @@ def _build_report(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
-    """The report of `convert`: engine, files, rewrites and verdict.
+    """Returns the report of `convert`: engine, files, rewrites and verdict.
 
     "nodes" are those that TensorRT's own importers do not take as they are: of the others nothing is to be told.
     """
@@ -154,7 +154,7 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
 
 
 def verify_report(asked: VerifyOptions, verdict: Verdict) -> dict[str, Any]:
-    """The report of `verify`: the verdict."""
+    """Returns the report of `verify`: the verdict."""
     return {
         "format": FORMAT,
         "verified": True,
@@ -166,7 +166,7 @@ def verify_report(asked: VerifyOptions, verdict: Verdict) -> dict[str, Any]:
 
 
 def failure_report(kind: str, error: TrtsmithError) -> dict[str, Any]:
-    """The report of a command that failed. kind: "convert" or "verify"."""
+    """Returns the report of a command that failed. kind: "convert" or "verify"."""
     return {
         "format": FORMAT,
         _DONE[kind]: False,

@@ -74,8 +74,8 @@ def _rewritten(options: ConvertOptions, progress: Steps, form: str) -> Analysis:
 
 
 def for_plugin_v2(model: Model) -> Model:
-    """The graph with index inputs of plugin nodes cast to 32 bits. Raises ConversionError for bfloat16, and for plugins
-    without a V2 form.
+    """Returns the graph with index inputs of plugin nodes cast to 32 bits. Raises ConversionError for bfloat16, and for
+    plugins without a V2 form.
     """
     proto = model.copied()
     dtypes = value_dtypes(proto)

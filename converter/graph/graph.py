@@ -87,19 +87,19 @@ class Graph:
         return tensor
 
     def scopes(self) -> Iterator[Scope]:
-        """Every graph, outer ones first."""
+        """Yields every graph, outer ones first."""
         return all_scopes(self.root)
 
     def nodes(self) -> Iterator[Node]:
-        """Every node in order of evaluation; nodes of subgraphs follow their owner."""
+        """Returns every node in order of evaluation; nodes of subgraphs follow their owner."""
         return all_nodes(self.root)
 
     def kinds(self) -> set[tuple[str, str]]:
-        """(domain, op_type) of all nodes."""
+        """Returns (domain, op_type) of all nodes."""
         return {(node.domain, node.op_type) for node in self.nodes()}
 
     def elem_types(self) -> set[int]:
-        """onnx.TensorProto.DataType of every initializer and of every value whose type is known."""
+        """Returns the onnx.TensorProto.DataType of every initializer and of every value whose type is known."""
         found: set[int] = set()
         for scope in self.scopes():
             for tensors in (scope.defaults, scope.tensors):

@@ -70,7 +70,7 @@ def _attribute_tensors(
 
 
 def iter_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Any]:
-    """The graph or function, and every subgraph in its nodes' attributes."""
+    """Yields the graph or function, and every subgraph in its nodes' attributes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:

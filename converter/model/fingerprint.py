@@ -15,7 +15,7 @@ _SAMPLES, _SAMPLE = 256, 4096
 
 
 def fingerprint(model: Model) -> str:
-    """ "sha256:..." over the size and content of the model file and its external data, in order of their names.
+    """Returns "sha256:..." over the size and content of the model file and its external data, in order of their names.
 
     Of files beyond 64 MiB only samples are read, so that a change of a few weights in such a file is not seen.
     """

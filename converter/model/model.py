@@ -45,13 +45,13 @@ class Model:
     files: Mapping[str, MappedFile]
 
     def copied(self) -> onnx.ModelProto:
-        """A copy of the proto for editing; its weights stay in this model's files."""
+        """Returns a copy of the proto for editing; its weights stay in this model's files."""
         proto = onnx.ModelProto()
         proto.CopyFrom(self.proto)
         return proto
 
     def array(self, tensor: onnx.TensorProto) -> npt.NDArray[Any]:
-        """The values of one of this model's tensors, in its shape, read-only.
+        """Returns the values of one of this model's tensors, in its shape, read-only.
 
         A view over the mapped file where there is one, and a copy for small tensors and for types of less
         than a byte. bfloat16, float8 and sub-byte types are those of ml_dtypes. The data pointer may be
@@ -69,13 +69,13 @@ class Model:
         return values
 
     def bytes(self, tensor: onnx.TensorProto) -> npt.NDArray[np.uint8]:
-        """The raw bytes of an external tensor: a read-only view, uint8[n]."""
+        """Returns the raw bytes of an external tensor: a read-only view, uint8[n]."""
         reference = reference_of(tensor)
         return self.files[reference.location].bytes[reference.offset : reference.offset + reference.length]
 
     def tensor(self, values: npt.NDArray[Any], name: str = "") -> onnx.TensorProto:
-        """`values` as a TensorProto. Data in one of this model's files is referenced, not copied, so reshapes and leading
-        slices of a weight are free; other data is copied into the proto.
+        """Makes a TensorProto of `values`. Data in one of this model's files is referenced, not copied, so reshapes and
+        leading slices of a weight are free; other data is copied into the proto.
         """
         if values.nbytes >= INLINE_LIMIT and values.flags.c_contiguous and values.dtype != np.object_:
             data_type = onnx.helper.np_dtype_to_tensor_dtype(values.dtype)

@@ -53,7 +53,7 @@ def map_bytes(source: ModelBytes) -> MappedFile:
 
 
 def no_folder(reference: Reference, where: str) -> InvalidModelError:
-    """The message for external data of a model without a folder."""
+    """Returns the message for external data of a model without a folder."""
     return InvalidModelError(
         f"The model's weights are in the file {reference.location[:200]!r}, and the model has no folder: "
         "it was given as bytes or as a ModelProto.",

@@ -37,8 +37,8 @@ class NewWeights:
         self._used = self._size = 0
 
     def tensor(self, values: npt.NDArray[np.generic], name: str) -> onnx.TensorProto:
-        """The values as a constant; small ones, sizes and strings are inside the proto. Raises UsageError if the disk is
-        full.
+        """Returns the values as a constant; small ones, sizes and strings are inside the proto. Raises UsageError if the
+        disk is full.
         """
         array = np.asarray(values)
         if array.nbytes < INLINE_LIMIT or array.dtype == np.object_ or array.dtype.kind in "SU":

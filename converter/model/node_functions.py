@@ -27,12 +27,12 @@ class NodeFunction:
     function: UserFunction
 
     def computes(self, domain: str, op_type: str) -> bool:
-        """Whether the function computes nodes of this kind."""
+        """Tells whether the function computes nodes of this kind."""
         wanted, _, name = self.op_type.rpartition("::")
         return name == op_type and wanted in ("", domain)
 
     def outputs(self, node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> list[np.ndarray]:
-        """The node's outputs. Unexpected float64 outputs are cast to the type of the first floating-point input."""
+        """Returns the node's outputs. Unexpected float64 outputs are cast to the type of the first floating-point input."""
         what = f"for node {node.name!r} ({node.op_type})"
         keywords = {a.name: _plain(a) for a in node.attribute if a.name not in OF_PARSER}
         found = self.function.call(inputs, keywords, what)
@@ -58,7 +58,7 @@ _IN_FORCE: ContextVar[tuple[NodeFunction, ...]] = ContextVar("node functions", d
 
 @contextmanager
 def calling(functions: Sequence[NodeFunction]) -> Iterator[None]:
-    """Inside the block, these functions compute their operators' nodes in onnxruntime's place."""
+    """Makes these functions compute their operators' nodes, instead of onnxruntime, inside the block."""
     token = _IN_FORCE.set(tuple(functions))
     try:
         yield
@@ -67,13 +67,13 @@ def calling(functions: Sequence[NodeFunction]) -> Iterator[None]:
 
 
 def function_for(domain: str, op_type: str) -> NodeFunction | None:
-    """The active function for nodes of this kind; functions that name the domain come first."""
+    """Returns the active function for nodes of this kind; functions that name the domain come first."""
     found = [one for one in _IN_FORCE.get() if one.computes("" if domain == "ai.onnx" else domain, op_type)]
     return min(found, key=lambda one: "::" not in one.op_type, default=None)
 
 
 def calls_functions(graph: onnx.GraphProto) -> bool:
-    """Whether an active function computes a node of the graph or its subgraphs."""
+    """Tells whether an active function computes a node of the graph or its subgraphs."""
     if not _IN_FORCE.get():
         return False
     return any(

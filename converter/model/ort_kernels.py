@@ -39,7 +39,7 @@ def operators_that_run() -> frozenset[Kind]:
 
 @cache
 def without_kernel(domain: str, op_type: str) -> bool:
-    """Whether onnxruntime knows the operator but has no CPU kernel for it."""
+    """Tells whether onnxruntime knows the operator but has no CPU kernel for it."""
     import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
     kind = normalise_domain(domain), op_type
@@ -66,12 +66,12 @@ whose results for a batch of 2 are off by 2e-3 with two threads. With one thread
 
 
 def depends_on_threads(graph: onnx.GraphProto) -> bool:
-    """Whether the results of any node, including subgraphs, depend on the number of threads."""
+    """Tells whether the results of any node, including subgraphs, depend on the number of threads."""
     return not _SPLIT_BY_THREADS.isdisjoint(_kinds(graph))
 
 
 def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
-    """The model's operators on quantized values."""
+    """Returns the model's operators on quantized values."""
     return frozenset(
         (domain, op_type)
         for graph in (proto.graph, *proto.functions)
@@ -81,12 +81,12 @@ def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
 
 
 def holds_bfloat16(proto: onnx.ModelProto) -> bool:
-    """Whether the model has bfloat16 values, for which onnxruntime has few CPU kernels besides Cast."""
+    """Tells whether the model has bfloat16 values, for which onnxruntime has few CPU kernels besides Cast."""
     return holds_any(proto, {onnx.TensorProto.BFLOAT16})
 
 
 def holds_any(proto: onnx.ModelProto, kinds: Collection[int]) -> bool:
-    """Whether an input, output, tensor or attribute has one of these element types."""
+    """Tells whether an input, output, tensor or attribute has one of these element types."""
     values = (*proto.graph.input, *proto.graph.output)
     return (
         any(value.type.tensor_type.elem_type in kinds for value in values)

@@ -40,7 +40,7 @@ class SplitSession:
         self._parts = self._levels()
 
     def get_outputs(self) -> list[SplitOutput]:
-        """The model's outputs."""
+        """Returns the model's outputs."""
         return [SplitOutput(value.name) for value in self._model.proto.graph.output]
 
     def run(

@@ -50,29 +50,29 @@ def element_count(dims: tuple[int, ...]) -> int:
 
 
 def byte_count(data_type: int, dims: tuple[int, ...]) -> int:
-    """The number of raw_data bytes of a tensor of this type and shape; exact for any size."""
+    """Returns the number of raw_data bytes of a tensor of this type and shape; exact for any size."""
     return (element_count(dims) * BITS[data_type] + 7) // 8
 
 
 def is_packed(data_type: int) -> bool:
-    """Whether several elements share a byte, so that numpy cannot view the raw bytes."""
+    """Tells whether several elements share a byte, so that numpy cannot view the raw bytes."""
     return BITS[data_type] < 8
 
 
 def too_large(dims: tuple[int, ...], bits: int = 8) -> bool:
-    """Whether an array of this shape cannot exist. A size of 0 does not help, as numpy multiplies the other sizes."""
+    """Tells whether an array of this shape cannot exist. A size of 0 does not help, as numpy multiplies the other sizes."""
     return element_count(tuple(size for size in dims if size > 0)) * bits // 8 > _MAX_BYTES
 
 
 def reference_of(tensor: onnx.TensorProto) -> Reference:
-    """The reference of an external tensor that passed `check_tensor`."""
+    """Returns the reference of an external tensor that passed `check_tensor`."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     length = entries.get("length") or str(byte_count(tensor.data_type, tuple(tensor.dims)))
     return Reference(entries["location"], int(entries.get("offset") or "0"), int(length))
 
 
 def checksum_of(tensor: onnx.TensorProto) -> str:
-    """The stated SHA-1 of the whole external file, in lower case; "" if none is stated."""
+    """Returns the stated SHA-1 of the whole external file, in lower case; "" if none is stated."""
     return next((entry.value for entry in tensor.external_data if entry.key == "checksum"), "").lower()
 
 
@@ -90,7 +90,7 @@ def set_reference(tensor: onnx.TensorProto, reference: Reference) -> None:
 
 
 def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
-    """The first problem of a tensor, external files aside; reads no weights."""
+    """Returns the first problem of a tensor, external files aside; reads no weights."""
 
     def problem(what: str, expected: str, fix: str = "export the model again") -> Problem:
         return Problem(what, where, expected, fix)

@@ -54,7 +54,7 @@ _SAME_TYPE_AS = {("", "QuantizeLinear"): 2, ("com.microsoft", "QuantizeLinear"):
 
 
 def with_unsigned_operands(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with uint8 by int8 products rewritten where types are known. Edits in place where possible.
+    """Returns the model with uint8 by int8 products rewritten where types are known. Edits in place where possible.
 
     Functions that hold products are inlined: the types of their inputs are those of each call. A MatMulNBits computes in
     float32: by its accuracy_level onnxruntime may round the other operand to 8 bits, in kernels that differ by CPU.

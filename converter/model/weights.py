@@ -64,14 +64,14 @@ class MappedFile:
         return self.bytes.data
 
     def sha1(self) -> str:
-        """The SHA-1 of the whole file in hexadecimal, ONNX's checksum."""
+        """Returns the SHA-1 of the whole file in hexadecimal, ONNX's checksum."""
         digest = hashlib.sha1(usedforsecurity=False)
         for start in range(0, self.size, _BLOCK):
             digest.update(self.view()[start : start + _BLOCK])
         return digest.hexdigest()
 
     def offset_of(self, array: npt.NDArray[np.generic]) -> int | None:
-        """The file offset of the data of `array`, or None if it is not in the file."""
+        """Returns the file offset of the data of `array`, or None if it is not in the file."""
         offset = array.ctypes.data - self.bytes.ctypes.data
         return offset if offset >= 0 and offset + array.nbytes <= self.size else None
 
@@ -86,7 +86,7 @@ class MappedFile:
             self._mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
     def is_at(self, path: Path) -> bool:
-        """Whether `path` is this very file (by device and inode, so also through links)."""
+        """Tells whether `path` is this very file (by device and inode, so also through links)."""
         try:
             return os.path.samestat(self.stat, os.stat(path))
         except OSError:

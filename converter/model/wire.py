@@ -83,7 +83,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def raw_data_header(length: int) -> bytes:
-    """The tag and length in front of `length` bytes of TensorProto.raw_data."""
+    """Returns the tag and length in front of `length` bytes of TensorProto.raw_data."""
     return encode_varint(_RAW_DATA << 3 | _BYTES) + encode_varint(length)
 
 
@@ -172,7 +172,7 @@ def _rewrite(
 
 
 def cut_weights(view: memoryview, location: str, threshold: int) -> bytes:
-    """The serialised model without weights: tensors of `threshold` bytes or more become external data.
+    """Returns the serialised model without weights: tensors of `threshold` bytes or more become external data.
 
     Their entries point into the very bytes of `view`, under the name `location`. raw_data is cut, and so are
     float_data and double_data, whose packed form is the same little-endian bytes. Raises MalformedError.

@@ -157,7 +157,7 @@ class TrtsmithRunner(BaseRunner):  # type: ignore[misc]
 
     @util.check_called_by("infer")  # type: ignore[untyped-decorator]
     def infer_impl(self, feed_dict: Mapping[str, Any]) -> Any:
-        """Outputs by name, in host memory; PyTorch tensors if the inputs are. The time includes copies."""
+        """Returns outputs by name, in host memory; PyTorch tensors if the inputs are. The time includes copies."""
         feeds = to_types(feed_dict, self.inputs)
         with problems_logged():
             start = time.perf_counter()

@@ -46,7 +46,7 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> onnx.ModelProto:
-        """The rewritten model. Warns of each node that prevents TensorRT's import."""
+        """Returns the rewritten model. Warns of each node that prevents TensorRT's import."""
         import trtsmith
 
         with problems_logged(), model_file(self.model) as path:
@@ -78,7 +78,7 @@ class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> onnx.ModelProto:
-        """The expanded model."""
+        """Returns the expanded model."""
         from trtsmith.converter.model.load import load_model
         from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes
 

@@ -37,7 +37,7 @@ class LoadTrtsmithPlugins(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> Any:
-        """The model."""
+        """Returns the model."""
         from trtsmith.importers.expansion import plugin_nodes
 
         model, _ = util.invoke_if_callable(self.model)

@@ -9,5 +9,5 @@ from trtsmith.converter.polygraphy_extension.runner_arguments import TrtsmithEng
 
 
 def argument_groups() -> list[Any]:
-    """The argument groups that Polygraphy adds to its own."""
+    """Returns the argument groups that Polygraphy adds to its own."""
     return [TrtsmithArgs(), TrtsmithRewriteArgs(), TrtsmithReferenceArgs(), TrtsmithEngineArgs()]

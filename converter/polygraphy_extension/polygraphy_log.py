@@ -27,7 +27,7 @@ _FLAGS = (
 
 @contextmanager
 def problems_logged() -> Iterator[None]:
-    """Inside the block, logs a TrtsmithError and raises a PolygraphyException, with which its tools exit with code 1."""
+    """Turns a TrtsmithError of the block into a log entry and a PolygraphyException, on which its tools exit with code 1."""
     try:
         yield
     except TrtsmithError as error:
@@ -49,7 +49,7 @@ def known(ops: Sequence[str] | None, packages: bool | None) -> Iterator[None]:
 
 
 def with_polygraphys_flags(text: str) -> str:
-    """The message with Polygraphy's names of the flags."""
+    """Returns the message with Polygraphy's names of the flags."""
     for flag, there in _FLAGS:
         text = flag.sub(there, text)
     return text

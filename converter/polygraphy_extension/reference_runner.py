@@ -68,7 +68,7 @@ class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy h
 
     @util.check_called_by("infer")  # type: ignore[untyped-decorator]
     def infer_impl(self, feed_dict: Mapping[str, Any]) -> Any:
-        """Outputs by name; PyTorch tensors if the inputs are."""
+        """Returns outputs by name; PyTorch tensors if the inputs are."""
         from trtsmith.converter.model.ort import run_session
 
         feeds = to_types(feed_dict, self.inputs) | self.frozen

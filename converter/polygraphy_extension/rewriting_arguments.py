@@ -61,7 +61,7 @@ class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has 
     def add_to_script_impl(
         self, script: Any, disable_custom_outputs: Any = None, serialize_model: Any = None
     ) -> Any:
-        """The base's model, rewritten before it is saved (--save-onnx)."""
+        """Returns the base's model, rewritten before it is saved (--save-onnx)."""
         saving = self.arg_groups[OnnxSaveArgs]
         with nothing_saved(saving):
             if len(script.runners) < self._first:
@@ -185,7 +185,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
         }
 
     def model(self, script: Any, user: str) -> Any:
-        """The original ONNX model in a script: its path, or Polygraphy's loader if that changes the model.
+        """Returns the original ONNX model in a script: its path, or Polygraphy's loader if that changes the model.
 
         user: the option that wants it, for the message where there is none.
         """

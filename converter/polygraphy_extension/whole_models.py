@@ -25,7 +25,7 @@ Inputs = Mapping[str, tuple[str, Sequence[int | None]]]
 
 
 def metadata_of(inputs: Inputs) -> Any:
-    """The inputs as Polygraphy's TensorMetadata."""
+    """Returns the inputs as Polygraphy's TensorMetadata."""
     metadata = TensorMetadata()
     for name, (dtype, shape) in inputs.items():
         metadata.add(name, dtype=_known(dtype), shape=list(shape))
@@ -33,7 +33,7 @@ def metadata_of(inputs: Inputs) -> Any:
 
 
 def to_types(feed_dict: Mapping[str, Any], inputs: Inputs) -> dict[str, Any]:
-    """numpy arrays from Polygraphy's, in the inputs' types."""
+    """Converts Polygraphy's arrays to numpy arrays in the inputs' types."""
     import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
     import numpy as np
 
@@ -91,7 +91,7 @@ def model_file(model: Any) -> Iterator[Path]:
 
 
 def whole_proto(model: Model, name: str) -> onnx.ModelProto:
-    """The model with its weights inside, as Polygraphy's loaders pass models on.
+    """Returns the model with its weights inside, as Polygraphy's loaders pass models on.
 
     name: of the model, for a message. UsageError for one that is too large for that.
     """

@@ -56,7 +56,7 @@ def fold_and_infer(graph: Graph) -> None:
 
 
 def fold(graph: Graph) -> bool:
-    """One folding pass over nodes added since the last one, and nodes waiting for types. Returns whether anything was
+    """Makes one folding pass over nodes added since the last one, and nodes waiting for types. Returns whether anything was
     folded.
 
     Small constant nodes are computed, and removed. Shape and Size of a value whose shape is fixed count as constant. What
@@ -339,7 +339,7 @@ def computed_values(
     outputs: Iterable[str],
     known: Mapping[str, onnx.TensorProto] = _NOTHING,
 ) -> dict[str, np.ndarray] | None:
-    """The results of onnxruntime for nodes that read constants of the model, or `known`; None if it refuses."""
+    """Returns the results of onnxruntime for nodes that read constants of the model, or `known`; None if it refuses."""
     source = scope.whole.source
     needed = dict.fromkeys(name for node in nodes for name in node.input if name)
     proto = onnx.ModelProto(ir_version=source.proto.ir_version)

@@ -102,7 +102,7 @@ class Frozen:
 
 
 def freeze_inputs(model: Model, values: Mapping[str, np.ndarray]) -> tuple[Model, tuple[Frozen, ...]]:
-    """The model with these inputs as initializers; itself for an empty map. Raises UsageError with all mistakes."""
+    """Returns the model with these inputs as initializers; itself for an empty map. Raises UsageError with all mistakes."""
     if not values:
         return model, ()
     inputs = {value.name: value for value in model.proto.graph.input}
@@ -128,7 +128,7 @@ def _frozen(name: str, value: np.ndarray) -> Frozen:
 def value_problems(
     inputs: Mapping[str, onnx.ValueInfoProto], name: str, value: np.ndarray, flag: str = "--freeze"
 ) -> list[Problem]:
-    """The problems of a value for an input."""
+    """Returns the problems of a value for an input."""
     where = f"{flag} {name}"
     if name not in inputs:
         known = ", ".join(map(repr, inputs)) or "(none)"
@@ -152,7 +152,7 @@ def value_problems(
 
 
 def example_flag(value: onnx.ValueInfoProto) -> str:
-    """An example NAME=VALUE for --freeze, with zeros for the value, quoted for a shell."""
+    """Returns an example NAME=VALUE for --freeze, with zeros for the value, quoted for a shell."""
     type_ = value.type.tensor_type
     dtype = numpy_dtype(type_.elem_type) if type_.elem_type else np.dtype(np.int64)
     shape = [d.dim_value if d.HasField("dim_value") else 1 for d in type_.shape.dim]
@@ -163,9 +163,7 @@ def example_flag(value: onnx.ValueInfoProto) -> str:
 
 
 def inputs_to_freeze(proto: onnx.ModelProto, deciding: bool = True) -> frozenset[str]:
-    """Names of the graph inputs that some node needs as constants; with `deciding`, also those that a rule may want
-    constant.
-    """
+    """Names graph inputs that some node needs as constants; with `deciding`, also those that a rule may want constant."""
     tables = (CONSTANT_OPERANDS, DECIDING_OPERANDS) if deciding else (CONSTANT_OPERANDS,)
     floats = {v.name for v in proto.graph.input if v.type.tensor_type.elem_type in FLOAT_TYPES}
     # a float that decides a size: TensorRT takes integers only for what a profile gives
@@ -173,7 +171,7 @@ def inputs_to_freeze(proto: onnx.ModelProto, deciding: bool = True) -> frozenset
 
 
 def shape_inputs(proto: onnx.ModelProto) -> frozenset[str]:
-    """Names of the integer graph inputs that TensorRT reads as shape tensors, as far as known without TensorRT."""
+    """Names integer graph inputs that TensorRT reads as shape tensors, as far as known without TensorRT."""
     whole = {
         value.name
         for value in proto.graph.input
@@ -204,7 +202,7 @@ def _inputs_of(proto: onnx.ModelProto, tables: Sequence[Mapping[str, frozenset[i
 
 
 def ready_made_flags(scope: Scope, name: str) -> str:
-    """--freeze flags for all graph inputs from which a value is computed; "" if it depends on anything else."""
+    """Writes --freeze flags for all graph inputs from which a value is computed; "" if it depends on anything else."""
     flags: list[str] = []
     queue, seen = [(scope, name)], set[str]()
     while queue:

@@ -22,12 +22,12 @@ Kind = tuple[str, str]
 
 
 def all_functions(model: Model) -> Iterator[Kind]:
-    """The kinds of all functions in the model."""
+    """Returns the kinds of all functions in the model."""
     return ((normalise_domain(f.domain), f.name) for f in model.proto.functions)
 
 
 def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> frozenset[Kind]:
-    """Called functions that contain such a node, directly or through functions that they call.
+    """Finds called functions that contain such a node, directly or through functions that they call.
 
     One that is an alias of ours stands for its operator, and is left out.
     """
@@ -51,7 +51,7 @@ def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> froze
 
 
 def not_native(domain: str, op_type: str) -> bool:
-    """Whether TensorRT's parser lacks the operator; it looks at the op_type only."""
+    """Tells whether TensorRT's parser lacks the operator; it looks at the op_type only."""
     return op_type not in native_operators()
 
 
@@ -61,7 +61,7 @@ def inlined(model: Model) -> Model:
 
 
 def inline(model: Model, functions: frozenset[Kind]) -> Model:
-    """The model with these functions inlined; itself if there are none.
+    """Returns the model with these functions inlined; itself if there are none.
 
     A function that was written for another opset than the model's stays: onnx does not inline it.
     """

@@ -10,12 +10,12 @@ from typing import Any
 
 @cache
 def native_operators() -> frozenset[str]:
-    """The op_types that TensorRT's parser imports; it ignores domains."""
+    """Returns the op_types that TensorRT's parser imports; it ignores domains."""
     return frozenset(asked_table("native_operators.json")["operators"])
 
 
 def asked_parser() -> str:
-    """The TensorRT whose parser gave this list, as "tensorrt_rtx 1.7.1.116"."""
+    """Returns the TensorRT whose parser gave this list, as "tensorrt_rtx 1.7.1.116"."""
     return str(asked_table("native_operators.json")["asked"])
 
 

@@ -46,7 +46,7 @@ _FORMATS = {fmt.elem: fmt for fmt in FORMATS.values()}
 
 
 def with_one_float_type(model: Model) -> tuple[Model, tuple[Rewrite, ...]]:
-    """The model with mixed floating-point inputs of nodes cast to one type, and a record for each Cast."""
+    """Returns the model with mixed floating-point inputs of nodes cast to one type, and a record for each Cast."""
     if not _may_mix(model.proto):
         return model, ()
     proto = model.copied()

@@ -11,7 +11,7 @@ from trtsmith.converter.model.model import Model
 
 
 def without_crashes(model: Model) -> Model:
-    """The model with a zero bias for each onnxruntime Attention that lacks one; itself if there is none.
+    """Returns the model with a zero bias for each onnxruntime Attention that lacks one; itself if there is none.
 
     onnxruntime 1.31.1 reads the bias of that operator without asking for it and takes the whole process down.
     """

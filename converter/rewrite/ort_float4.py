@@ -14,12 +14,12 @@ from trtsmith.converter.model.new_weights import NewWeights
 
 
 def has_float4(model: Model) -> bool:
-    """Whether the model declares any value as float4."""
+    """Tells whether the model declares any value as float4."""
     return TensorProto.FLOAT4E2M1 in elem_types(model.proto.graph)
 
 
 def without_float4(model: Model) -> Model:
-    """The model with float8 constants and declared types instead of float4. Quantizers stay."""
+    """Returns the model with float8 constants and declared types instead of float4. Quantizers stay."""
     if not has_float4(model):
         return model
     proto, weights = model.copied(), NewWeights()

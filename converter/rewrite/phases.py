@@ -59,11 +59,11 @@ class RewriteOptions:
     step: Progress = field(default=steps_of(None), compare=False)
 
     def legal_rules(self) -> list[NodeRule]:
-        """The rules for nodes that the target does not import."""
+        """Returns the rules for nodes that the target does not import."""
         return [rule for rule in self.all_rules() if not rule.faults]
 
     def all_rules(self) -> list[NodeRule]:
-        """All rules for the target, including those for its faults."""
+        """Returns all rules for the target, including those for its faults."""
         stock = self.target.stock
         rules = [rule for rule in self.rules if rule.concerns(self.target)]
         return [_without(rule, stock) for rule in rules] if stock else rules

@@ -60,7 +60,7 @@ class Tried:
     outputs: Mapping[str, np.ndarray]
 
     def is_of(self, model: Model, feeds: Mapping[str, np.ndarray]) -> bool:
-        """Whether the outputs are those of this graph for these inputs."""
+        """Tells whether the outputs are those of this graph for these inputs."""
         return model is self.model and all(
             name in self.feeds and np.array_equal(array, self.feeds[name]) for name, array in feeds.items()
         )
@@ -94,7 +94,7 @@ class Rewritten:
     tried: Tried | None = field(default=None, repr=False, compare=False)
 
     def found(self) -> int:
-        """The number of nodes that passes and rules took or refused."""
+        """Returns the number of nodes that passes and rules took or refused."""
         return len(self.rewrites) + len(self.declined)
 
     def with_model(self, model: Model) -> Rewritten:
@@ -102,7 +102,7 @@ class Rewritten:
         return replace(self, model=model, typed=None, before=None, tried=None)
 
     def in_precision(self, reduce: Callable[[Rewriting], Rewriting]) -> Rewritten:
-        """The graph in another precision, with all later phases applied again."""
+        """Returns the graph in another precision, with all later phases applied again."""
         if self.before is not None:
             return _finished(self.before.resumed(), reduce)
         work = Rewriting(
@@ -223,18 +223,18 @@ def expand(model: Model) -> Model:
 
 
 def for_onnxruntime(model: Model) -> Model:
-    """`expand`, with bfloat16 stored as float32, as onnxruntime has few bfloat16 kernels on the CPU."""
+    """Expands as `expand` does, with bfloat16 stored as float32, as onnxruntime has few bfloat16 kernels on the CPU."""
     return without_bfloat16(expand(model))
 
 
 def cannot_expand(model: Model, error: ExpansionError) -> ConversionError:
-    """The error for a model in which an expansion is impossible."""
+    """Returns the error for a model in which an expansion is impossible."""
     what = f"the model cannot be expanded into standard operators: {error}"
     return ConversionError(what, str(model.path), error.expected, error.fix)
 
 
 def runnable(rewritten: Model) -> Model:
-    """The TensorRT graph in a form that onnxruntime runs, with our plugins and TensorRT's own expanded."""
+    """Returns the TensorRT graph in a form that onnxruntime runs, with our plugins and TensorRT's own expanded."""
     expanded = for_onnxruntime(rewritten)
     native = {kind for rule in stock.FOR_ONNXRUNTIME for kind in rule.kinds}
     left = has_float4(expanded) or any(
@@ -245,12 +245,12 @@ def runnable(rewritten: Model) -> Model:
 
 
 def onnxruntime_runs(domain: str, op_type: str) -> bool:
-    """Whether onnxruntime or a user's function runs the operator, so that it needs no expansion in the reference."""
+    """Tells whether onnxruntime or a user's function runs the operator, so that it needs no expansion in the reference."""
     return (domain, op_type) in operators_that_run() or function_for(domain, op_type) is not None
 
 
 def reference(model: Model) -> Model:
-    """The original model in a form that onnxruntime runs: only operators that it lacks are expanded.
+    """Returns the original model in a form that onnxruntime runs: only operators that it lacks are expanded.
 
     Unknown nodes stay as they are, and onnxruntime will refuse them by name.
     """
@@ -269,7 +269,7 @@ def defined_here(model: Model) -> tuple[str, ...]:
 
 
 def lowered(model: Model) -> Model:
-    """The original model with plugin nodes for operators that onnxruntime lacks, ready for `expand`.
+    """Returns the original model with plugin nodes for operators that onnxruntime lacks, ready for `expand`.
 
     Plugins that standard operators express, and operators of onnxruntime's own that it has no CPU kernel for, are written
     in these.
@@ -301,5 +301,5 @@ def lowered(model: Model) -> Model:
 
 
 def has_plugin_nodes(model: Model) -> bool:
-    """Whether the model has nodes to expand."""
+    """Tells whether the model has nodes to expand."""
     return any(True for _ in plugin_nodes(model.proto.graph))

@@ -60,7 +60,7 @@ class Fault:
     fixed: str | None = None
 
     def concerns(self, target: Target) -> bool:
-        """Whether the rewrite for this target has to avoid the fault."""
+        """Tells whether the rewrite for this target has to avoid the fault."""
         if target.flavour != self.flavour:
             return False
         return self.fixed is None or not target.version or target.version < version_of(self.fixed)

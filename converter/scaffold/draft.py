@@ -79,7 +79,7 @@ class Draft:
         return shlex.join(words)
 
     def operator(self) -> OpDef:
-        """The declarations of the operator, without rules and functions."""
+        """Returns the declarations of the operator, without rules and functions."""
         return OpDef(
             name=self.names.name,
             doc=self.doc,

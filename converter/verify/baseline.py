@@ -195,7 +195,7 @@ class Baseline:
         return (finding("generated", inputs=types),)
 
     def rounded(self, arithmetic: Arithmetic, grid: float = 1.0) -> Outputs | None:
-        """The original's outputs with values rounded as in the arithmetic; None if onnxruntime cannot run that."""
+        """Returns the original's outputs with values rounded as in the arithmetic; None if onnxruntime cannot run that."""
         if self._given is not None:
             return self._given.get(grid)
         if arithmetic.precision in QUANTIZED:

@@ -71,7 +71,7 @@ class Judged:
         return _furthest(one.unproven(tolerances) for one in self.allowances)
 
     def disagrees(self, tolerances: Tolerances | None) -> bool:
-        """Whether an output that is compared disagrees."""
+        """Tells whether an output that is compared disagrees."""
         left = self.left(tolerances)
         return any(not one.agrees and one.output not in left for one in self.comparisons)
 

@@ -112,7 +112,7 @@ class InputSource:
     meanings: tuple[str, ...] = ()
 
     def ends(self, known: Collection[str]) -> Iterator[Mapping[str, np.ndarray]]:
-        """Generated inputs at the ends of the profile but for the known ones."""
+        """Generates inputs at the ends of the profile, except for the known ones."""
         if self.generation is not None:
             yield from (self.generation.at(end).arrays for end in ("min", "max") if end not in known)
 

@@ -145,7 +145,7 @@ class VerifyOptions(VerifyInputs, ExpectationOptions, PolygraphyFiles, RunningOp
         check_one_expectation(outputs[0] if outputs else "", self.references)
 
     def files(self) -> tuple[object, ...]:
-        """The input files, which must not be overwritten."""
+        """Returns the input files, which must not be overwritten."""
         given = (self.inputs, self.expected, *self.load_inputs, self.load_outputs)
         return (self.model, self.engine, manifest_path(self.engine), *given, *self.plugins)
 

@@ -34,7 +34,7 @@ class StockPlugin:
     newest: bool
 
     def is_in(self, release: Release) -> bool:
-        """Whether this TensorRT version has the plugin; assumed for an unknown version, ()."""
+        """Tells whether this TensorRT version has the plugin; assumed for an unknown version, ()."""
         mine = release[:2]
         return not mine or (self.first <= mine and (mine <= self.last or self.newest))
 
@@ -64,7 +64,7 @@ def stock_plugins(release: Release = ()) -> tuple[StockPlugin, ...]:
 
 
 def stock_names() -> frozenset[str]:
-    """Names of the plugins of all releases."""
+    """Names the plugins of all releases."""
     return frozenset(plugin.creator.name for plugin in stock_table())
 
 

@@ -14,7 +14,7 @@ def pair(value: Sequence[int]) -> tuple[int, int]:
 
 
 def spans(name: str, default: int) -> Attr:
-    """An attribute with one number for height and width, or one for each."""
+    """Returns an attribute with one number for height and width, or one for each."""
     return Attr(name, Kind.INTS, (default, default), lengths=(1, 2))
 
 

@@ -23,8 +23,9 @@ Make = Callable[[np.random.Generator], dict[str, np.ndarray]]
 
 
 def drawn_offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """near: a few pixels, as networks learn them; far: mostly outside; lattice: whole pixels, so that positions are
-    exactly on the border and on the ring around it; strange: not numbers, infinite, beyond every integer type."""
+    """Draws offsets. near: a few pixels, as networks learn them; far: mostly outside; lattice: whole pixels, so that
+    positions are exactly on the border and on the ring around it; strange: not numbers, infinite, beyond every integer type.
+    """
     if kind == "lattice":
         return rng.integers(-3, 4, shape).astype(np.float64)
     offsets = rng.normal(scale=30.0 if kind == "far" else 1.5, size=shape)

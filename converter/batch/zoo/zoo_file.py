@@ -65,7 +65,7 @@ class Given:
         return isinstance(self.value, dict) and key in self.value
 
     def inner(self) -> list[Given]:
-        """The content of this table or array, in file order."""
+        """Returns the content of this table or array, in file order."""
         return [self[key] for key in (self.value if isinstance(self.value, dict) else range(len(self.value)))]
 
     @property

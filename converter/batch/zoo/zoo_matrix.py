@@ -54,7 +54,7 @@ class MatrixAxis:
     values: Mapping[str, Setting] = field(default_factory=dict)
 
     def sets(self) -> frozenset[str]:
-        """The options, by dest, that its values set."""
+        """Returns the options, by dest, that its values set."""
         return frozenset(dest for value in self.values.values() for dest in value.options)
 
 

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def command_of(options: argparse.Namespace) -> str:
-    """The command line, without options that do not affect the measurement."""
+    """Returns the command line, without options that do not affect the measurement."""
     words = ["trtsmith", "bench", str(options.target)]
     for name in ("shapes", "freeze", "plugins"):
         words += [word for value in getattr(options, name) for word in (f"--{name}", str(value))]

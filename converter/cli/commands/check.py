@@ -120,7 +120,9 @@ def note_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
 
 
 def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
-    """The summary of the precision pass, and with every_node the nodes left in float32; empty without a precision."""
+    """Returns the summary of the precision pass, and with every_node the nodes left in float32; empty without a
+    precision.
+    """
     report = rewritten.precision
     if report is None:
         return []

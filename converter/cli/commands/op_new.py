@@ -147,7 +147,7 @@ def _draft(options: argparse.Namespace, names: Names) -> Draft | None:
 
 
 def examples(texts: Sequence[str]) -> dict[str, str]:
-    """The texts of --example, by name. Raises UsageError for any other form than NAME=VALUE."""
+    """Returns the texts of --example, by name. Raises UsageError for any other form than NAME=VALUE."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

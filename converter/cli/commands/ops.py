@@ -103,7 +103,7 @@ def _picked(thing: Any, *names: str) -> dict[str, Any]:
 
 
 def names(alias: Alias) -> list[str]:
-    """The alias under each of its domains: mmcv::X, or X alone for the default domain."""
+    """Returns the alias under each of its domains: mmcv::X, or X alone for the default domain."""
     domains = alias.domains or ("",)
     return [f"{domain}::{alias.op_type}" if domain else alias.op_type for domain in domains]
 

@@ -111,7 +111,7 @@ def require_gpu() -> None:
 
 
 def command_of(options: argparse.Namespace, plan: TimingPlan) -> str:
-    """The command line, without options that do not affect the measurement."""
+    """Returns the command line, without options that do not affect the measurement."""
     words = ["trtsmith", "plugin", "bench", *(op.name for op, _ in plan.ops)]
     if options.case:
         words += ["--case", *options.case]

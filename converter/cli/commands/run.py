@@ -78,7 +78,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def render_info(info: EngineInfo) -> str:
-    """Text on an engine's inputs, outputs and profiles."""
+    """Renders an engine's inputs, outputs and profiles."""
     lines = [
         f"loaded by {info.flavour} {info.version} on {info.gpu} (compute capability {info.compute_capability})",
         f"memory of an execution context: {info.device_memory / 2**20:.1f} MiB",
@@ -124,7 +124,7 @@ def _sizes(spec: TensorSpec, index: int) -> str:
 
 
 def render_outputs(outputs: Mapping[str, np.ndarray]) -> str:
-    """Types, shapes and ranges of the outputs, and how to read types that .npz does not name."""
+    """Renders types, shapes and ranges of the outputs, and how to read types that .npz does not name."""
     rows: list[tuple[str, ...]] = [("output", "type", "shape", "smallest", "largest", "")]
     nameless = []
     for name, array in outputs.items():

@@ -21,7 +21,7 @@ from trtsmith.importers.problem import Problem
 
 
 def color_of(words: Sequence[str]) -> str:
-    """The value of --color on a command line that is not or cannot be parsed."""
+    """Returns the value of --color on a command line that is not or cannot be parsed."""
     for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         name, _, value = word.partition("=")
         if name == "--color" and (value or following) in MODES:
@@ -30,7 +30,7 @@ def color_of(words: Sequence[str]) -> str:
 
 
 def common_options() -> argparse.ArgumentParser:
-    """The options of every command."""
+    """Returns the options of every command."""
     common = argparse.ArgumentParser(add_help=False)
     loudness = common.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="no progress; problems only")
@@ -102,7 +102,7 @@ class CommandParser(argparse.ArgumentParser):
         self._positionals.title, self._optionals.title = "arguments", "options"
 
     def is_short(self, action: argparse.Action) -> bool:
-        """Whether the short help shows the argument."""
+        """Tells whether the short help shows the argument."""
         return not action.option_strings or action.required or getattr(action, "common", False)
 
     def has_short_help(self) -> bool:
@@ -110,7 +110,7 @@ class CommandParser(argparse.ArgumentParser):
         return len(flags) > _MANY
 
     def format_help(self, every: bool = False) -> str:
-        """Help text; long commands show common flags only, unless `every`."""
+        """Formats the help; long commands show common flags only, unless `every`."""
         short = self.has_short_help() and not every
         help_text = self._get_formatter()
         help_text.add_usage(self._brief_usage(), [], [])

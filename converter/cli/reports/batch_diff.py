@@ -17,7 +17,7 @@ _MOST_CHARACTERS = 120
 
 
 def render(diff: ResultsDiff) -> str:
-    """The difference as text: changed versions once, then every changed task, worse ones first."""
+    """Renders the difference: changed versions once, then every changed task, worse ones first."""
     parts = [table([_side("old:", diff.old), _side("new:", diff.new)])]
     if diff.versions:
         packages = [(one.package, one.old or "none", "->", one.new or "none") for one in diff.versions]

@@ -18,7 +18,7 @@ _MOST_PROBLEMS = 3
 
 
 def problems_of(record: TaskRecord) -> list[Problem]:
-    """The problems of a task that did not pass, with its name, for the screen."""
+    """Returns the problems of a task that did not pass, with its name, for the screen."""
     shown = [
         Problem(problem.what, _at(record.name, problem.where), problem.expected, problem.fix)
         for problem in record.problems[:_MOST_PROBLEMS]
@@ -37,12 +37,12 @@ def _at(name: str, where: str) -> str:
 
 
 def totals(statuses: Mapping[TaskStatus, int]) -> str:
-    """The counts of statuses as text, such as "3 agree, 1 refused" in the order of TaskStatus."""
+    """Returns the counts of statuses as text, such as "3 agree, 1 refused" in the order of TaskStatus."""
     return ", ".join(f"{statuses[status]} {status.value}" for status in TaskStatus if statuses.get(status))
 
 
 def summary(result: BatchResult) -> str:
-    """The results of the batch, for stdout."""
+    """Renders the results of the batch, for stdout."""
     count = len(result.statuses)
     ended = [name for name, status in result.statuses.items() if status is not TaskStatus.CANCELLED]
     sources = Counter(result.sources[name] for name in ended)

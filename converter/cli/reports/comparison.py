@@ -34,7 +34,7 @@ def render_verdict(
 def render_comparisons(
     comparisons: Sequence[Comparison], statuses: Mapping[str, str] | None = None, told: str = ""
 ) -> str:
-    """A table with a row for each output.
+    """Renders a table with a row for each output.
 
     statuses: by output, where it is more than what its comparison says. told: text above the table, whose reasons are not
     repeated.

@@ -32,7 +32,7 @@ _COLUMNS = ("min", "median", "mean", "p90", "p95", "p99")
 
 
 def render(document: Mapping[str, Any], top: int) -> str:
-    """The record as text. top: the number of layers to show."""
+    """Renders the record. top: the number of layers to show."""
     parts = [_engine(document), *map(_run, document["runs"])]
     if document["layers"]:
         parts.append(render_layers(document["layers"], top))
@@ -81,7 +81,7 @@ def _run(run: Mapping[str, Any]) -> str:
 
 
 def render_layers(layers: Mapping[str, Any], top: int) -> str:
-    """The slowest layers, and the shares of operator types and plugins."""
+    """Renders the slowest layers, and the shares of operator types and plugins."""
     rows: list[tuple[str, ...]] = [("share", "ms", "type", "layer")]
     for row in layers["layers"][:top]:
         kind = f"{row['type']} (plugin)" if row["plugin"] else row["type"]

@@ -11,7 +11,7 @@ HEAD = ("case", "dtype", "us", "p10-p90", "limit", "of limit", "GB/s", "TFLOP/s"
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """A table for each operator, with baseline time / our time as the ratio; then the machine's peak rates."""
+    """Renders a table for each operator, with baseline time / our time as the ratio; then the machine's peak rates."""
     parts = []
     for name, rows in document["ops"].items():
         if rows:

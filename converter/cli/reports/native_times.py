@@ -9,7 +9,7 @@ from trtsmith.converter.cli.console import one_line, table
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """The report as text: both engines, or the reason for only one, and the nodes alone."""
+    """Renders both engines, or the reason for only one, and the nodes alone."""
     rows: list[tuple[str, ...]] = [
         ("", "GPU compute ms", "response ms", "error", "engine MiB", "device MiB", "")
     ]

@@ -41,7 +41,7 @@ _NOTED = re.compile(r"^(warning|note)(?=: )", re.MULTILINE)
 
 
 def is_colored(stream: TextIO, mode: str = "auto", environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether to colour text on the stream.
+    """Tells whether to colour text on the stream.
 
     auto: on a terminal that has them, unless NO_COLOR is set (no-color.org); FORCE_COLOR (force-color.org) gives them to
     files, too. Both count if they are not empty, and NO_COLOR wins, as for Python itself.
@@ -56,7 +56,7 @@ def is_colored(stream: TextIO, mode: str = "auto", environment: Mapping[str, str
 
 
 def is_terminal(stream: TextIO | None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the stream is a terminal that supports cursor movement and colours."""
+    """Tells whether the stream is a terminal that supports cursor movement and colours."""
     try:
         there = stream is not None and stream.isatty()
     except ValueError:  # it is closed
@@ -65,12 +65,12 @@ def is_terminal(stream: TextIO | None, environment: Mapping[str, str] = os.envir
 
 
 def said(text: str) -> str:
-    """A message with its first word in colour: error, warning, note or fail."""
+    """Colours a message's first word: error, warning, note or fail."""
     return _SAID.sub(_painted, text, count=1) if _SAID.match(text) else text
 
 
 def result(text: str, states: Sequence[str] = ()) -> str:
-    """A result with its verdict in colour, and the words in front of warnings and notes.
+    """Colours the verdict in a result, and the words in front of warnings and notes.
 
     states: words that have a colour where a line begins with one.
     """

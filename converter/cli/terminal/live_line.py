@@ -131,7 +131,7 @@ class LiveLine(Steps):
 
 
 def live_on_stderr(picture: Callable[[int], Text], per_second: float, **terminal: Any) -> Live:
-    """Live lines on stderr. picture: makes them for a number of columns."""
+    """Makes live lines on stderr. picture: makes them for a number of columns."""
     from rich.console import Console  # here: in a pipe nobody waits for its import
     from rich.live import Live
 

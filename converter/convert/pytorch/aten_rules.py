@@ -143,6 +143,6 @@ _OF_LIBRARIES: Mapping[str, Callable[..., Any]] = {"transformers::grouped_mm_fal
 
 
 def rules_for(operators: Iterable[Any]) -> dict[Any, Callable[..., Any]]:
-    """RULES, and the rules of library operators that a program calls."""
+    """Returns RULES, and the rules of library operators that a program calls."""
     found = {one: _OF_LIBRARIES.get(str(one._schema.name)) for one in operators}
     return {**RULES, **{operator: rule for operator, rule in found.items() if rule is not None}}

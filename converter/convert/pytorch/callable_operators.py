@@ -31,13 +31,13 @@ _CHECKS = frozenset(
 
 @cache
 def own_namespaces() -> frozenset[str]:
-    """PyTorch's own namespaces; the first call must come before imports of other modules that register operators."""
+    """Returns PyTorch's own namespaces; the first call must come before imports of other modules that register operators."""
     names = torch._C._dispatch_get_all_op_names()
     return frozenset(name.partition("::")[0] for name in names)
 
 
 def refused_operators(operators: Iterable[str], translations: Iterable[Any]) -> list[str]:
-    """Those of the operators (namespace::name.overload) in PyTorch's own namespaces that it cannot export.
+    """Finds operators (namespace::name.overload) in PyTorch's own namespaces that PyTorch cannot export.
 
     translations: operators that something else writes.
     """
@@ -47,9 +47,7 @@ def refused_operators(operators: Iterable[str], translations: Iterable[Any]) -> 
 
 
 def unregistered_operators(operators: Iterable[str]) -> list[str]:
-    """Those of the operators (namespace::name.overload) that no library has registered, or that are attributes of
-    operators.
-    """
+    """Finds operators (namespace::name.overload) that no library has registered, or that are attributes of operators."""
     registered = frozenset(torch._C._dispatch_get_all_op_names())
     return sorted(name for name in operators if name.removesuffix(".default") not in registered)
 

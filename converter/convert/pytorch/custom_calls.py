@@ -36,7 +36,7 @@ class OperatorCall:
 
 
 def calls_of(program: Any) -> tuple[OperatorCall, ...]:
-    """The calls of operators outside PyTorch's namespaces, in order of first appearance."""
+    """Returns the calls of operators outside PyTorch's namespaces, in order of first appearance."""
     found: dict[Any, list[Any]] = {}
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
@@ -108,7 +108,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def places(program: Any, name: str) -> dict[str, str]:
-    """The first place in the module where each operator is called, by its name."""
+    """Returns the first place in the module where each operator is called, by its name."""
     found: dict[str, str] = {}
     for node in program.graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload):
@@ -119,7 +119,7 @@ def places(program: Any, name: str) -> dict[str, str]:
 
 
 def place_of(node: Any, name: str) -> str:
-    """The calling submodule with its class, and the line of the user's code."""
+    """Returns the calling submodule with its class, and the line of the user's code."""
     stack = [entry for entry in (node.meta.get("nn_module_stack") or {}).values() if entry[0]]
     line = _line(node.meta.get("stack_trace") or "")
     path, kind = stack[-1] if stack else ("", "")

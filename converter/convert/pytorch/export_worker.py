@@ -48,7 +48,7 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
 
 
 def run_known(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """`run` with the parent's operators, whose modules are imported after PyTorch's own."""
+    """Calls `run` with the parent's operators, whose modules are imported after PyTorch's own."""
     events.phase("loading PyTorch")
     try:
         import onnxscript  # noqa: F401  of the exporter

@@ -131,7 +131,7 @@ def _lengthened(value: Any, spec: Any) -> Any:
 
 
 def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
-    """A program that is already exported, with its own example unless another is given."""
+    """Takes a program that is already exported, with its own example unless another is given."""
     if source.dynamic_shapes is not None:
         raise UsageError(
             "dynamic_shapes are given for a program that is exported already",
@@ -154,7 +154,7 @@ def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
 
 
 def computed(program: Program) -> Any:
-    """PyTorch's own outputs for the example. Raises whatever PyTorch raises."""
+    """Computes PyTorch's own outputs for the example. Raises whatever PyTorch raises."""
     args, kwargs = tree_map(_copy, (program.args, dict(program.kwargs)))  # a module may write to its inputs
     with torch.no_grad(), quiet():
         return program.run(*args, **kwargs)
@@ -165,7 +165,7 @@ def _copy(leaf: Any) -> Any:
 
 
 def example_arguments(args: Any) -> tuple[Any, ...]:
-    """Example arguments as a tuple; a single tensor becomes a tuple of one."""
+    """Returns example arguments as a tuple; a single tensor becomes a tuple of one."""
     if args is None:
         raise UsageError(
             "the module has no example inputs",
@@ -270,7 +270,7 @@ def _depends_on_mode(part: Any) -> bool:
 
 
 def parameter_names(module: Any) -> tuple[str, ...]:
-    """Names of forward's positional parameters, up to the first *args."""
+    """Returns names of forward's positional parameters, up to the first *args."""
     names = []
     for parameter in _parameters(module):
         if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
@@ -280,7 +280,7 @@ def parameter_names(module: Any) -> tuple[str, ...]:
 
 
 def star_name(module: Any) -> str:
-    """The name of forward's *args; "" without one."""
+    """Returns the name of forward's *args; "" without one."""
     return next((one.name for one in _parameters(module) if one.kind == one.VAR_POSITIONAL), "")
 
 
@@ -292,12 +292,12 @@ def _parameters(module: Any) -> Sequence[inspect.Parameter]:
 
 
 def positional_names(module: Any, count: int) -> list[str]:
-    """The names of this many positional arguments: parameters, then args_0, args_1, ... for *args."""
+    """Returns the names of this many positional arguments: parameters, then args_0, args_1, ... for *args."""
     return [*parameter_names(module), *(f"args_{index}" for index in range(count))][:count]
 
 
 def shapes_by_name(module: Any, count: int, kwargs: Mapping[str, Any], shapes: Any) -> dict[str, Any]:
-    """dynamic_shapes by argument, from the form of `starred_shapes`; *args under their `positional_names`."""
+    """Returns dynamic_shapes by argument, from the form of `starred_shapes`; *args under their `positional_names`."""
     names, first, star = positional_names(module, count), len(parameter_names(module)), star_name(module)
     if not isinstance(shapes, Mapping):
         shapes = dict(
@@ -307,7 +307,7 @@ def shapes_by_name(module: Any, count: int, kwargs: Mapping[str, Any], shapes: A
 
 
 def starred_shapes(module: Any, count: int, shapes: Any) -> Any:
-    """dynamic_shapes in torch.export's form, with the shapes of *args in one tuple; users may give them one by one.
+    """Returns dynamic_shapes in torch.export's form, with the shapes of *args in one tuple; users may give them one by one.
 
     A dimension may be a name, as torch.onnx.export takes it. count: of positional arguments.
     """

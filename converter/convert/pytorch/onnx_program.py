@@ -151,7 +151,7 @@ def _expected(program: Program, edges: ProgramEdges) -> tuple[dict[str, np.ndarr
 
 
 def array_of(tensor: Any) -> np.ndarray:
-    """A tensor as an independent array, with ml_dtypes for types that numpy lacks. A size becomes an int64 scalar."""
+    """Copies a tensor to an independent array, with ml_dtypes for types that numpy lacks. A size becomes an int64 scalar."""
     if not isinstance(tensor, torch.Tensor):
         return np.array(tensor)
     plain = tensor.detach().cpu().contiguous()
@@ -168,7 +168,7 @@ LARGEST = 2**31 - 1
 def profile_of(
     program: Any, inputs: Mapping[str, Sequence[int]], fakes: Mapping[str, Any]
 ) -> tuple[dict[str, ShapeRange], dict[str, str]]:
-    """(ranges of dynamic inputs by name, dimensions without a largest size by input).
+    """Returns (ranges of dynamic inputs by name, dimensions without a largest size by input).
 
     inputs: shapes of the example. fakes: the program's symbolic tensors by input. A smallest size of 0 is PyTorch's way to
     say that nobody named one, and becomes 1.

@@ -63,7 +63,7 @@ def kept_outputs(exported: Any) -> list[int]:
 
 
 def output_names(exported: Any, taken: Mapping[str, Any]) -> tuple[str, ...]:
-    """A unique name for each output tensor: its key or field, "output" or "output_<index>", never an input's name."""
+    """Makes a unique name for each output tensor: its key or field, "output" or "output_<index>", never an input's name."""
     spec = exported.call_spec.out_spec
     tree = tree_unflatten(list(range(spec.num_leaves)), spec)
     paths = {leaf: path for path, leaf in tree_flatten_with_path(tree)[0]}
@@ -71,7 +71,7 @@ def output_names(exported: Any, taken: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def names_of_paths(paths: Sequence[Sequence[Any]], taken: Mapping[str, Any]) -> tuple[str, ...]:
-    """Unique names for outputs, from their paths in the result."""
+    """Makes unique names for outputs, from their paths in the result."""
     names: list[str] = []
     for path in paths:
         base = name_of_path(path) or "output"
@@ -84,7 +84,7 @@ def names_of_paths(paths: Sequence[Sequence[Any]], taken: Mapping[str, Any]) -> 
 
 
 def name_of_path(path: Sequence[Any]) -> str:
-    """The path to a leaf as an identifier: a_0 in {"a": [x]}, output_0 and output_1 in (x, y)."""
+    """Writes the path to a leaf as an identifier: a_0 in {"a": [x]}, output_0 and output_1 in (x, y)."""
     parts = [
         re.sub(r"\W+", "", str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))))
         for key in path
@@ -110,8 +110,8 @@ def calling_of(
     outputs: Sequence[str],
     result: Callable[[], Any],
 ) -> dict[str, Any]:
-    """The module's calling convention. inputs: names of the tensors in the arguments, in order. result: the result with
-    NamedLeaf in place of tensors.
+    """Returns the module's calling convention. inputs: names of the tensors in the arguments, in order. result: the result
+    with NamedLeaf in place of tensors.
     """
     given = iter(inputs)
 

@@ -58,7 +58,9 @@ class ProgramTextError(Exception):
 
 
 def checked_program(program: Any) -> dict[str, Any]:
-    """The program's JSON without superfluous parts. Raises ProgramTextError for anything that may be more than data."""
+    """Returns the program's JSON without superfluous parts. Raises ProgramTextError for anything that may be more
+    than data.
+    """
     if not isinstance(program, dict):
         raise ProgramTextError("its JSON is no object")
     copy: dict[str, Any] = _walk("", program, 0)

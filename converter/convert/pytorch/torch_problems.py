@@ -38,17 +38,17 @@ _MOST = 600
 
 
 def refuses_shapes(error: Exception) -> bool:
-    """Whether torch.export refused dynamic_shapes, for a fixed size in the module's code or an unknown argument."""
+    """Tells whether torch.export refused dynamic_shapes, for a fixed size in the module's code or an unknown argument."""
     return bool(_CONSTRAINTS.search(str(error)) or _MISMATCH.search(str(error)))
 
 
 def decides_by_data(error: Exception) -> bool:
-    """Whether torch.export found a data-dependent branch, which it refuses in every mode."""
+    """Tells whether torch.export found a data-dependent branch, which it refuses in every mode."""
     return bool(_DATA_DEPENDENT.search(str(error)))
 
 
 def export_problem(error: Exception, name: str) -> Problem:
-    """The problem for a refusal by torch.export."""
+    """Returns the problem for a refusal by torch.export."""
     said = _COLOURS.sub("", str(error))
     fake = _NO_FAKE.search(said) or (_NO_META.search(said) if "fake impl" in said else None)
     if fake:
@@ -98,7 +98,7 @@ def export_problem(error: Exception, name: str) -> Problem:
 
 
 def translation_problem(error: Exception, name: str, places: dict[str, str]) -> Problem:
-    """The problem for a refusal by torch.onnx.export. places: where each operator is called, by its name."""
+    """Returns the problem for a refusal by torch.onnx.export. places: where each operator is called, by its name."""
     chain = _chain(error)
     for one in chain:
         found = _UNTRANSLATED.search(str(one))
@@ -123,7 +123,7 @@ def translation_problem(error: Exception, name: str, places: dict[str, str]) -> 
 
 
 def no_kernel(error: Exception) -> str:
-    """The reason why PyTorch could not compute the example's outputs."""
+    """Returns the reason why PyTorch could not compute the example's outputs."""
     found = _NO_KERNEL.search(str(error))
     if found:
         return f"{found[1]} has no {found[2]} implementation"

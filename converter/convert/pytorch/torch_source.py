@@ -84,7 +84,7 @@ TorchSource = TorchModule | TorchFile | TorchFactory
 
 
 def source_of_text(text: str) -> Path | TorchFile | TorchFactory:
-    """The meaning of MODEL on the command line: a file by its suffix, or a function if there is no such file."""
+    """Returns the meaning of MODEL on the command line: a file by its suffix, or a function if there is no such file."""
     path = Path(text)
     if path.suffix == PROGRAM_SUFFIX:
         return TorchFile(path)

@@ -159,7 +159,7 @@ def _failed(model: Model, mode: str, why: str) -> Problem:
 
 
 def with_bodies(model: Model) -> tuple[Model, dict[str, onnx.NodeProto]]:
-    """The model with a local function for each plugin node, and the plugin nodes by name, which must be unique.
+    """Returns the model with a local function for each plugin node, and the plugin nodes by name, which must be unique.
 
     ConversionError: the body of one cannot be written.
     """
@@ -174,7 +174,7 @@ def with_bodies(model: Model) -> tuple[Model, dict[str, onnx.NodeProto]]:
 
 
 def without_bodies(model: Model, nodes: Mapping[str, onnx.NodeProto]) -> Model:
-    """The calibrated model with plugin nodes in place of the calls, with the calls' current inputs.
+    """Returns the calibrated model with plugin nodes in place of the calls, with the calls' current inputs.
 
     nvidia-modelopt moves what it does not know into the domain trt.plugins: nodes are found by name.
     """

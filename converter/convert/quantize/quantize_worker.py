@@ -43,14 +43,14 @@ class CalibrationReader:
         self._next = 0
 
     def get_next(self) -> dict[str, np.ndarray] | None:
-        """The next set of inputs; None after the last."""
+        """Returns the next set of inputs; None after the last."""
         if self._next == len(self._files):
             return None
         self._next += 1
         return _load(self._files[self._next - 1])
 
     def get_first(self) -> dict[str, np.ndarray]:
-        """The first set, wherever the reader stands."""
+        """Returns the first set, wherever the reader stands."""
         return _load(self._files[0])
 
     def rewind(self) -> None:

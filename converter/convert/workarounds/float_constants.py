@@ -21,7 +21,7 @@ _MOVES = MOVING - {"Split"} | {"GatherElements", "GatherND"}
 
 
 def with_float_constants(graph: RefusedGraph) -> Model | None:
-    """The graph with such constants in float32; None if some reader cannot take them exactly."""
+    """Returns the graph with such constants in float32; None if some reader cannot take them exactly."""
     proto = graph.model.copied()
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in proto.graph.node:

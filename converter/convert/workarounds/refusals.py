@@ -87,7 +87,7 @@ class Mended:
     said: str
 
     def warning(self) -> str:
-        """The warning for the user."""
+        """Returns the warning for the user."""
         first, *others = (f"{name!r} ({op_type})" for name, op_type in self.nodes)
         more = f" and {counted(len(others), 'other')}" if others else ""
         return f"TensorRT refused the graph because of node {first}{more}; mended by {self.mitigation}: {self.does}"
@@ -108,7 +108,7 @@ class RefusedGraph:
     profiles: Profiles = ()
 
     def concerns(self, node: onnx.NodeProto) -> bool:
-        """Whether TensorRT fails on this node of the main graph."""
+        """Tells whether TensorRT fails on this node of the main graph."""
         return not self.made.isdisjoint(node.output)
 
 

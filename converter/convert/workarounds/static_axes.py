@@ -22,7 +22,7 @@ _AXES_INPUT_OPSET = 13
 
 
 def with_static_axes(graph: RefusedGraph) -> Model | None:
-    """The whole graph for its profile only; None if the profile fixes no size that the graph leaves open."""
+    """Returns the whole graph for its profile only; None if the profile fixes no size that the graph leaves open."""
     proto = graph.model.copied()
     if not _fix_inputs(proto, graph.profiles):
         return None

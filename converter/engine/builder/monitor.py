@@ -60,11 +60,11 @@ class BuildShare:
                 return
 
     def share(self) -> float:
-        """The done share, from 0 to 1."""
+        """Returns the done share, from 0 to 1."""
         return self._share
 
     def part(self) -> str:
-        """The current phase: the innermost that is slow enough to read; "" before the first."""
+        """Returns the current phase: the innermost that is slow enough to read; "" before the first."""
         names = [phase.name for phase in self._phases if phase.depth <= _DEEPEST]
         return names[-1] if names else ""
 

@@ -37,7 +37,7 @@ class FrozenInput:
         return str(array.dtype) == self.dtype and array.shape == self.shape and _digest(array) == self.sha256
 
     def array(self) -> np.ndarray | None:
-        """The value; None where the manifest has only its hash."""
+        """Returns the value; None where the manifest has only its hash."""
         if self.value is None:
             return None
         return np.array(self.value, dtype=np.dtype(self.dtype)).reshape(self.shape)

@@ -238,7 +238,7 @@ class Pool:
         self._folder.cleanup()
 
     def processes(self) -> list[int]:
-        """The current workers, for observers in other threads."""
+        """Returns the current workers, for observers in other threads."""
         return [worker.process.pid for worker in list(self._workers)]
 
     def restart(self) -> None:

@@ -76,7 +76,7 @@ class TorchSubject:
         self._reference: list[Any] | None = None
 
     def framework_sets(self) -> list[dict[str, Any]]:
-        """The sets in the form that OpDef.torch_reference takes."""
+        """Returns the sets in the form that OpDef.torch_reference takes."""
         return [tensors | self.constants for tensors in self.sets]
 
     def error(self, outputs: Sequence[Any]) -> float:

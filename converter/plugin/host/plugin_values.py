@@ -23,7 +23,7 @@ class FieldSpec:
     data: bytes | None = None
 
     def plain_default(self) -> list[int | float] | str | None:
-        """The default in JSON's types; None where there is none, or for a type without plain values."""
+        """Returns the default in JSON's types; None where there is none, or for a type without plain values."""
         if self.data is None or self.length < 1:
             return None
         if self.type == "char":

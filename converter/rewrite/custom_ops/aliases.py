@@ -27,7 +27,7 @@ NAME = "aliases"
 
 
 def qualified(domain: str, op_type: str) -> str:
-    """A node's kind for messages: mmcv::grid_sampler, or the bare op_type for the default domain."""
+    """Returns a node's kind for messages: mmcv::grid_sampler, or the bare op_type for the default domain."""
     return f"{domain}::{op_type}" if domain else op_type
 
 

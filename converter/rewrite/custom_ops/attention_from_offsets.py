@@ -61,7 +61,7 @@ class _Scaled:
 
 
 def find_locations(locations: gs.Tensor, spatial_shapes: gs.Tensor, points: int) -> Locations:
-    """The plugin inputs from which the locations are computed. Raises UnprovedError unless that is proved."""
+    """Returns the plugin inputs from which the locations are computed. Raises UnprovedError unless that is proved."""
     below = climb_moved(locations)
     add = producer(below.origin)
     if add is None or add.op != "Add" or domain_of(add):
@@ -134,7 +134,7 @@ def _proved(reference: Moved, scaled: _Scaled, sizes: np.ndarray, points: int) -
 
 
 def of_each(moved: Moved, what: str) -> Size:
-    """The number of batch entries that share the moved tensor. Raises UnprovedError if queries, heads or samples
+    """Returns the number of batch entries that share the moved tensor. Raises UnprovedError if queries, heads or samples
     share it.
     """
     repeats = moved.repeats()

@@ -45,7 +45,7 @@ class Moved:
     steps: tuple[tuple[gs.Node, gs.Tensor], ...]
 
     def layout(self) -> Layout:
-        """The end's axes in elements of the origin. Raises UnprovedError if a move cannot be followed."""
+        """Returns the end's axes in elements of the origin. Raises UnprovedError if a move cannot be followed."""
         layout = whole(self.origin)
         for node, result in self.steps:
             repeats = node.op not in MOVES or node.op == "Expand"
@@ -78,7 +78,7 @@ class Moved:
         }
 
     def after(self, more: Moved) -> Moved:
-        """The chain from this origin down to the end of `more`, which begins at this end."""
+        """Returns the chain from this origin down to the end of `more`, which begins at this end."""
         assert more.origin is self.end
         return Moved(self.origin, more.end, (*self.steps, *more.steps))
 
@@ -97,7 +97,7 @@ def climb_moved(end: gs.Tensor) -> Moved:
 
 
 def through(node: gs.Node, operand: gs.Tensor) -> Moved:
-    """The step from an operand of a binary operator to its result, over which it may broadcast."""
+    """Returns the step from an operand of a binary operator to its result, over which it may broadcast."""
     return Moved(operand, node.outputs[0], ((node, node.outputs[0]),))
 
 
@@ -125,7 +125,7 @@ class Arranged:
     shape: tuple[int, ...] | None
 
     def nodes(self, name: str) -> tuple[gs.Tensor, list[gs.Node]]:
-        """The tensor in order, and the nodes that compute it."""
+        """Returns the tensor in order, and the nodes that compute it."""
         made: list[gs.Node] = []
         current = self.origin
         for number, shape in enumerate((self.split, None, self.shape)):

@@ -57,7 +57,9 @@ class ModelValues(LazyValues):  # type: ignore[misc]  # graphsurgeon has no type
 
 
 def dtype_of(tensor: gs.Tensor) -> np.dtype[Any] | None:
-    """The type of a GraphSurgeon tensor. GraphSurgeon holds a number for types that numpy lacks, such as bfloat16."""
+    """Returns the type of a GraphSurgeon tensor. GraphSurgeon holds a number for types that numpy lacks, such as
+    bfloat16.
+    """
     dtype = tensor.dtype
     if dtype is None or dtype == onnx.TensorProto.UNDEFINED:  # the latter where the model says nothing
         return None
@@ -65,7 +67,7 @@ def dtype_of(tensor: gs.Tensor) -> np.dtype[Any] | None:
 
 
 def to_gs(model: Model) -> gs.Graph:
-    """The model as an independent GraphSurgeon graph; changing it leaves the model unchanged.
+    """Returns the model as an independent GraphSurgeon graph; changing it leaves the model unchanged.
 
     Constants are read-only numpy views when their `values` are asked for. Attributes that GraphSurgeon cannot
     hold are in `node.attrs` as RawAttribute. `graph.ir_version` is a working one; `from_gs` restores the
@@ -91,7 +93,7 @@ def to_gs(model: Model) -> gs.Graph:
 
 
 def from_gs(graph: gs.Graph, model: Model) -> Model:
-    """The graph as a model again, with the weights of `model`, from which it was made.
+    """Returns the graph as a model again, with the weights of `model`, from which it was made.
 
     Constants that are, or are views of, the model's weights are written as references; new ones as data. IR
     version, model metadata and everything else outside the graph are those of `model`. `graph` is as before

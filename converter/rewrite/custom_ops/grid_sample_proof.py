@@ -75,7 +75,8 @@ def _at(node: gs.Node) -> Iterator[None]:
 
 
 def prove(chain: Chain, kept: set[int]) -> Match:
-    """The chain's inputs and output in the plugin's terms. Raises UnprovedError unless it is proved to be the attention.
+    """Returns the chain's inputs and output in the plugin's terms. Raises UnprovedError unless it is proved to be the
+    attention.
 
     kept: ids of tensors that are outputs of the graph.
     """

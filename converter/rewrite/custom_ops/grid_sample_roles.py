@@ -43,7 +43,7 @@ class Chain:
     reduce: gs.Node
 
     def nodes(self) -> list[gs.Node]:
-        """The chain's nodes, from the sum upwards."""
+        """Returns the chain's nodes, from the sum upwards."""
         weighing = [step.node for step in self.weighing]
         stacking = [step.node for steps in self.stacking for step in steps]
         concat = [self.concat] if self.concat is not None else []
@@ -52,7 +52,7 @@ class Chain:
 
 
 def find_chain(reduce: gs.Node) -> Chain | None:
-    """The chain that ends in a ReduceSum; None if there is none. Raises UnprovedError if other values are stacked
+    """Returns the chain that ends in a ReduceSum; None if there is none. Raises UnprovedError if other values are stacked
     with it.
     """
     summing = climb(reduce.inputs[0])
@@ -186,7 +186,7 @@ def value_roles(origin: Origin, heads: Size) -> Roles:
 
 
 def weight_roles(origin: Origin, sampled: Layout, sizes: Mapping[str, Size]) -> Roles:
-    """The roles of the weights' axes, from the samples that they multiply."""
+    """Returns the roles of the weights' axes, from the samples that they multiply."""
     weights = origin.layouts[0]
     if weights.offsets:
         raise UnprovedError(f"only a part of {origin.tensor.name!r} is used", "all of the attention weights")

@@ -39,7 +39,7 @@ class Size:
         return Size(self.number * other.number, tuple(sorted(self.symbols + other.symbols)))
 
     def over(self, other: Size) -> Size | None:
-        """The quotient; None unless it is whole for every value of the symbols."""
+        """Returns the quotient; None unless it is whole for every value of the symbols."""
         mine, theirs = Counter(self.symbols), Counter(other.symbols)
         if self.number % other.number or theirs - mine:
             return None
@@ -140,7 +140,7 @@ def shown(sizes: Sequence[object]) -> str:
 
 
 def whole(tensor: gs.Tensor, labels: Sequence[str] | None = None) -> Layout:
-    """The layout of a tensor at the start of a chain: itself. Axes are labelled by number, or by `labels`."""
+    """Returns the layout of a tensor at the start of a chain: itself. Axes are labelled by number, or by `labels`."""
     dims = dims_of(tensor)
     if dims is None:
         raise UnprovedError(f"the shape of {tensor.name!r} is not known", "a tensor of known rank")

@@ -32,7 +32,7 @@ MOVES = MOVING | {"Cast"}
 
 
 def follow(node: gs.Node, result: gs.Tensor, layout: Layout) -> Layout:
-    """The layout of `result`, an output of a node of MOVES, from the layout of the node's first input."""
+    """Returns the layout of `result`, an output of a node of MOVES, from the layout of the node's first input."""
     try:
         if domain_of(node):
             raise UnprovedError(f"an operator of domain {node.domain!r}", "an ONNX operator")

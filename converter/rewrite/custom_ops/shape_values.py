@@ -16,7 +16,7 @@ _DEPTH = 16
 
 
 def dims_of(tensor: gs.Tensor) -> tuple[Dim, ...] | None:
-    """The tensor's inferred shape; None for an unknown rank."""
+    """Returns the tensor's inferred shape; None for an unknown rank."""
     if tensor.shape is None:
         return None
     return tuple(
@@ -26,7 +26,7 @@ def dims_of(tensor: gs.Tensor) -> tuple[Dim, ...] | None:
 
 
 def shape_values(tensor: gs.Tensor, depth: int = _DEPTH) -> tuple[Dim, ...] | None:
-    """The elements of a small integer tensor of rank 0 or 1; None if not even their number is known."""
+    """Returns the elements of a small integer tensor of rank 0 or 1; None if not even their number is known."""
     if tensor.shape is not None and len(tensor.shape) > 1:
         return None
     constant = constant_of(tensor)

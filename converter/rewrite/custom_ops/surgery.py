@@ -19,7 +19,7 @@ CONSTANT_LIMIT = 1024
 
 
 def all_graphs(graph: gs.Graph) -> Iterator[gs.Graph]:
-    """The graph and every subgraph of its nodes, outer ones first."""
+    """Yields the graph and every subgraph of its nodes, outer ones first."""
     yield graph
     for node in graph.nodes:
         for value in node.attrs.values():
@@ -29,7 +29,7 @@ def all_graphs(graph: gs.Graph) -> Iterator[gs.Graph]:
 
 
 def opset_of(graph: gs.Graph, domain: str) -> int:
-    """The version of the domain that the model imports; 1 for a custom domain without an import."""
+    """Returns the version of the domain that the model imports; 1 for a custom domain without an import."""
     if domain == "":
         return int(graph.opset)
     versions = {entry.domain: int(entry.version) for entry in graph.import_domains or ()}
@@ -37,12 +37,12 @@ def opset_of(graph: gs.Graph, domain: str) -> int:
 
 
 def domain_of(node: gs.Node) -> str:
-    """The node's domain; "" for the default one under either of its names."""
+    """Returns the node's domain; "" for the default one under either of its names."""
     return normalise_domain(node.domain)
 
 
 def constant_of(tensor: gs.Tensor) -> np.ndarray | None:
-    """The value of a small initializer or Constant node; None for others."""
+    """Returns the value of a small initializer or Constant node; None for others."""
     if isinstance(tensor, gs.Constant):
         size = int(np.prod([int(d) for d in tensor.shape], dtype=np.float64))
         return np.asarray(tensor.values) if size <= CONSTANT_LIMIT else None
@@ -56,14 +56,14 @@ def constant_of(tensor: gs.Tensor) -> np.ndarray | None:
 
 
 def known_shape(tensor: gs.Tensor) -> tuple[int | None, ...] | None:
-    """The tensor's shape with None for unknown dimensions; None for an unknown rank."""
+    """Returns the tensor's shape with None for unknown dimensions; None for an unknown rank."""
     if tensor.shape is None:
         return None
     return tuple(int(d) if isinstance(d, (int, np.integer)) and d >= 0 else None for d in tensor.shape)
 
 
 def foreign_node(node: gs.Node, name: str, wanted: Container[str]) -> ForeignNode:
-    """The node in the form for trtsmith.importers.lowering. `name` is unique in the model.
+    """Returns the node in the form for trtsmith.importers.lowering. `name` is unique in the model.
 
     wanted: names of the graph's outputs; of a node's others, those that no node reads count as left out.
     """
@@ -88,7 +88,7 @@ def foreign_node(node: gs.Node, name: str, wanted: Container[str]) -> ForeignNod
 
 
 def value_names(graph: gs.Graph) -> set[str]:
-    """The names of all values of the graph and its subgraphs."""
+    """Returns the names of all values of the graph and its subgraphs."""
     names: set[str] = set()
     for part in all_graphs(graph):
         names.update(tensor.name for tensor in (*part.inputs, *part.outputs))
@@ -100,7 +100,7 @@ def value_names(graph: gs.Graph) -> set[str]:
 def with_fresh_names(
     protos: Iterable[onnx.NodeProto], own: Container[str], taken: set[str]
 ) -> list[onnx.NodeProto]:
-    """The nodes with new values (those not in `own`) renamed to names outside `taken`, to which these are added."""
+    """Returns the nodes with new values (those not in `own`) renamed to names outside `taken`, to which these are added."""
     renamed: dict[str, str] = {}
     result = []
     for proto in protos:
@@ -122,7 +122,7 @@ def with_fresh_names(
 
 
 def build_nodes(protos: Iterable[onnx.NodeProto], tensors: Mapping[str, gs.Tensor]) -> list[gs.Node]:
-    """GraphSurgeon nodes from ONNX nodes over `tensors`, by name; other names become new variables.
+    """Builds GraphSurgeon nodes from ONNX nodes over `tensors`, by name; other names become new variables.
 
     Constant nodes become constants.
     """

@@ -44,12 +44,12 @@ class MovementStep:
 
 
 def producer(tensor: gs.Tensor) -> gs.Node | None:
-    """The node that makes the tensor; None for inputs and initializers."""
+    """Returns the node that makes the tensor; None for inputs and initializers."""
     return tensor.inputs[0] if len(tensor.inputs) == 1 else None
 
 
 def climb(tensor: gs.Tensor, affine: bool = False) -> tuple[MovementStep, ...]:
-    """The steps above `tensor`, last one first, through nodes that only move elements.
+    """Returns the steps above `tensor`, last one first, through nodes that only move elements.
 
     affine: go through additions of and multiplications by one number too.
     """
@@ -95,7 +95,7 @@ def _affine_step(node: gs.Node, result: gs.Tensor) -> MovementStep | None:
 
 
 def run(steps: Sequence[MovementStep], layout: Layout) -> Layout:
-    """The layout after the steps, which are listed last one first."""
+    """Returns the layout after the steps, which are listed last one first."""
     for step in reversed(steps):
         layout = step.layout(layout)
     return layout
@@ -160,7 +160,7 @@ class Order:
 
 
 def order(origin: gs.Tensor, roles: Roles) -> Order:
-    """The permutation from the origin to the roles. Raises UnprovedError unless it is a bijection."""
+    """Returns the permutation from the origin to the roles. Raises UnprovedError unless it is a bijection."""
     dims = whole(origin).sizes()
     atoms: dict[str, Atom] = {}
     for name, parts in roles:
@@ -210,7 +210,7 @@ def _in_memory(origin: gs.Tensor, axis: int, size: Size, atoms: Mapping[str, Ato
 
 
 def place(origin: gs.Tensor, how: Order, name: str) -> tuple[gs.Tensor, list[gs.Node]]:
-    """The origin in order, and the nodes that compute it."""
+    """Returns the origin in order, and the nodes that compute it."""
     nodes: list[gs.Node] = []
     current = origin
     if how.shape is not None:

@@ -171,7 +171,7 @@ class NodeView:
         return not self.domain and self.op_type in op_types
 
     def inside(self) -> Iterator[str]:
-        """The control-flow operators around the node, innermost first."""
+        """Yields the control-flow operators around the node, innermost first."""
         owner = self._scope.owner
         while owner is not None:
             yield owner.op_type

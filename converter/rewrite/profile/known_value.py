@@ -78,14 +78,14 @@ class KnownValue:
         return None if self.dims is None else numbers(self.dims)
 
     def numbers(self) -> tuple[int, ...] | None:
-        """The elements in row-major order, if each is a single number."""
+        """Returns the elements in row-major order, if each is a single number."""
         if self.items is None:
             return None
         flat = self.items.reshape(-1).tolist()
         return None if None in flat else numbers(flat)
 
     def exprs(self) -> list[SizeExpr | None] | None:
-        """The elements in row-major order."""
+        """Returns the elements in row-major order."""
         return None if self.items is None else self.items.reshape(-1).tolist()
 
 

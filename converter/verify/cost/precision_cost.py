@@ -54,13 +54,13 @@ class PrecisionCost:
         return tuple(o for o in self.outputs if self.most is not None and not o.error <= self.most)
 
     def short(self) -> Iterator[str]:
-        """The cost of the worst output, in two words; nothing where no output was measured."""
+        """Yields the cost of the worst output, in two words; nothing where no output was measured."""
         if self.outputs:
             worst = max(one.error if math.isfinite(one.error) else math.inf for one in self.outputs)
             yield f"costs {_percent(worst)}"
 
     def headline(self) -> str:
-        """The cost of the worst output, in one clause; "" where no output was measured."""
+        """Returns the cost of the worst output, in one clause; "" where no output was measured."""
         if not self.outputs:
             return ""
         worst = max(self.outputs, key=lambda one: one.error if math.isfinite(one.error) else math.inf)
@@ -68,12 +68,12 @@ class PrecisionCost:
         return f"{self.precision} changes {worst.output!r} by {_percent(worst.error)}{allowed}"
 
     def advice(self) -> str:
-        """The advice that would lower the cost; "" if it is low or no layer was tried."""
+        """Returns the advice that would lower the cost; "" if it is low or no layer was tried."""
         flags = " ".join(f"--keep-fp32 {quote(one.node)}" for one in self.layers)
         return f"{flags} keeps the costliest layers in float32" if flags else ""
 
     def lines(self) -> Iterator[str]:
-        """The lines for the user, one for each output and one for the layers."""
+        """Yields the lines for the user, one for each output and one for the layers."""
         for one in self.outputs:
             flips = f"; another class is first in {one.flipped} of {one.rows} rows" if one.rows else ""
             over = f"; --max-cost allows {self.most:g}" if one in self.too_high else ""

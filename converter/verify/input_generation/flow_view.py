@@ -34,7 +34,7 @@ class InputFlow:
         return self.scale == 1.0 and self.shift == 0.0 and self.alone
 
     def before(self, low: float, high: float) -> tuple[float, float]:
-        """The range of input elements that keeps the value between low and high."""
+        """Returns the range of input elements that keeps the value between low and high."""
         ends = ((low - self.shift) / self.scale, (high - self.shift) / self.scale)
         return min(ends), max(ends)
 

@@ -47,7 +47,7 @@ class InputValues:
         return f"{self.values()}, because {self.because}"
 
     def values(self) -> str:
-        """The values in words."""
+        """Returns the values in words."""
         low, high = f"{self.low:g}", f"{self.high:g}"
         if self.kind is ValueKind.INDEX and self.bounds:
             return f"indices below {list(self.bounds)}" + (

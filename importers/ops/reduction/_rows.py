@@ -24,7 +24,7 @@ class Rows:
         self.numbers = g.arange(self.count)
 
     def wide_shape(self, segments: Value) -> Value:
-        """The shape [S, 1, ...], which spreads one number over each segment."""
+        """Returns the shape [S, 1, ...], which spreads one number over each segment."""
         ones = self.g.Where(self.g.Cast(self.other_sizes, to="bool"), [1], [1])
         return self.g.Concat(segments, ones, axis=0)
 

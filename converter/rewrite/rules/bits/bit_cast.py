@@ -52,8 +52,8 @@ FORMATS: Mapping[str, FloatFormat] = {
 
 
 def bits_of(w: Writer, form: FloatFormat, legal: LegalInteger, value: Value) -> Value:
-    """The bits of float32 `value` in the given format, as an integer of the legal type. The value must be exact in the
-    format.
+    """Returns the bits of float32 `value` in the given format, as an integer of the legal type. The value must be exact in
+    the format.
 
     The size is brought into [1, 2) by powers of two, which counts the exponent. Below the format's least normal number
     it is a multiple of the least one instead.
@@ -94,8 +94,8 @@ def bits_of(w: Writer, form: FloatFormat, legal: LegalInteger, value: Value) -> 
 
 
 def number_of(w: Writer, form: FloatFormat, legal: LegalInteger, bits: Value) -> Value:
-    """The float32 value of the bits: a significand in [1, 2) times a power of two. The bits are an integer of the legal
-    type.
+    """Returns the float32 value of the bits: a significand in [1, 2) times a power of two. The bits are an integer of the
+    legal type.
     """
     zero, unit = w.constant(legal.constant(0)), w.constant(legal.constant(1 << form.fraction))
     sign_bit = w.constant(_sign_bit(form, legal))

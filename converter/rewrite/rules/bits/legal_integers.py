@@ -38,7 +38,7 @@ class LegalInteger:
         return np.array(value, self.dtype)
 
     def magnitude(self, w: Writer, value: Value) -> tuple[Value, Value | None]:
-        """The magnitude of a cast value, and whether it is negative; None for unsigned types.
+        """Returns the magnitude of a cast value, and whether it is negative; None for unsigned types.
 
         No step overflows: a negative x less the lowest value is x + 2^(width - 1).
         """

@@ -49,12 +49,12 @@ def heads(w: Writer, data: Value, count: int, size: int = -1) -> Value:
 
 
 def length(w: Writer, data: Value, axis: int) -> Value:
-    """A value's size along an axis, as a scalar."""
+    """Returns a value's size along an axis, as a scalar."""
     return w.Gather(w.Shape(data), axis)
 
 
 def counted(w: Writer, count: Value) -> Value:
-    """0, 1, ... `count` - 1, for a scalar `count`."""
+    """Counts 0, 1, ... `count` - 1, for a scalar `count`."""
     return w.Range(0, count, 1)
 
 
@@ -65,14 +65,14 @@ def unstacked(w: Writer, past: Value) -> tuple[Value, Value]:
 
 
 def stacked(w: Writer, key: Value, value: Value) -> Value:
-    """The inverse of `unstacked`."""
+    """Inverts `unstacked`."""
     return w.Concat(w.Unsqueeze(key, axes=[0]), w.Unsqueeze(value, axes=[0]), axis=0)
 
 
 def behind(
     w: Writer, past: tuple[Value, Value] | None, key: Value, value: Value
 ) -> tuple[Value, Value, Value]:
-    """Past keys and values followed by the new ones, and the length of the past."""
+    """Joins past keys and values with the new ones. Returns them and the length of the past."""
     if past is None:
         return key, value, w.constant(0)
     return w.Concat(past[0], key, axis=2), w.Concat(past[1], value, axis=2), length(w, past[0], 2)
@@ -106,7 +106,7 @@ def _padding(w: Writer, index: int, keys: Value, dtype: str) -> Value | Refusal:
 
 
 def halves(node: NodeView) -> dict[str, int]:
-    """The attribute that a Split into two equal parts needs from opset 18 on."""
+    """Returns the attribute that a Split into two equal parts needs from opset 18 on."""
     return {"num_outputs": 2} if node.opset >= 18 else {}
 
 
@@ -132,8 +132,8 @@ def _causal(w: Writer, queries: Value, keys: Value, past: Value, dtype: str) -> 
 def added_to_scores(
     w: Writer, mask: int, query: Value, key: Value, past: Value, dtype: str
 ) -> list[Value] | Refusal:
-    """The summands of the scores in Attention and MultiHeadAttention: padding mask (input `mask`), causal mask, bias (input
-    5).
+    """Returns the summands of the scores in Attention and MultiHeadAttention: padding mask (input `mask`), causal mask, bias
+    (input 5).
     """
     added: list[Value] = []
     if w.node.input(mask):
@@ -147,7 +147,8 @@ def added_to_scores(
 def attend(
     w: Writer, query: Value, key: Value, value: Value, scale: float, added: list[Value], dtype: str
 ) -> tuple[Value, Value]:
-    """softmax(query key' scale + added...) value as (batch, length, heads * size), and the scores before the softmax.
+    """Computes softmax(query key' scale + added...) value as (batch, length, heads * size); also returns the scores before
+    the softmax.
 
     Vaswani et al., arXiv 1706.03762.
     """

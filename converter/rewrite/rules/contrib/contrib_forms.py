@@ -20,7 +20,7 @@ ADVICE = (
 
 
 def float_type(node: NodeView) -> str:
-    """The floating-point type of the node's inputs. Raises RefusedError if none of their types is known."""
+    """Returns the floating-point type of the node's inputs. Raises RefusedError if none of their types is known."""
     types = (node.dtype(i) for i in range(len(node.inputs)))
     found = next((type_ for type_ in types if type_ in FLOATS), None)
     if found is None:
@@ -29,7 +29,7 @@ def float_type(node: NodeView) -> str:
 
 
 def gelu(w: Writer, data: Value, dtype: str) -> Value:
-    """The exact GELU, x / 2 * (1 + erf(x / sqrt 2)); Hendrycks and Gimpel, arXiv 1606.08415."""
+    """Writes the exact GELU, x / 2 * (1 + erf(x / sqrt 2)); Hendrycks and Gimpel, arXiv 1606.08415."""
     if w.node.opset >= 20:
         return w.Gelu(data)
     more = w.Add(w.Erf(w.Mul(data, w.number(0.5**0.5, dtype))), w.number(1.0, dtype))
@@ -37,7 +37,7 @@ def gelu(w: Writer, data: Value, dtype: str) -> Value:
 
 
 def fast_gelu(w: Writer, data: Value, dtype: str) -> Value:
-    """The tanh approximation of GELU, x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), from the same paper."""
+    """Writes the tanh approximation of GELU, x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), from the same paper."""
     if w.node.opset >= 20:
         return w.Gelu(data, approximate="tanh")
     linear = (2 / np.pi) ** 0.5
@@ -66,7 +66,7 @@ _DEFAULTS: Mapping[str, tuple[tuple[str, float], ...]] = {
 
 
 def activation(w: Writer, data: Value, name: str, parameters: Sequence[float], dtype: str) -> Value | None:
-    """An activation that onnxruntime fuses into other nodes; None for unknown names."""
+    """Returns an activation that onnxruntime fuses into other nodes; None for unknown names."""
     if not name:
         return data
     if name == "Gelu":
@@ -87,7 +87,7 @@ def activation(w: Writer, data: Value, name: str, parameters: Sequence[float], d
 def layer_norm(
     w: Writer, data: Value, scale: Value, shift: Value | None, dtype: str, default: float = 1e-12
 ) -> Value:
-    """LayerNormalization over the last axis; computed in float32 for narrower types, as with ONNX's stash_type = 1.
+    """Writes LayerNormalization over the last axis, in float32 for narrower types, as with ONNX's stash_type = 1.
 
     default: epsilon, where the node has none.
     """

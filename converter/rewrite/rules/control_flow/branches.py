@@ -104,8 +104,8 @@ def _output_shapes(node: NodeView, graph: onnx.GraphProto) -> list[Shape | None]
 def typed_branch(
     node: NodeView, graph: onnx.GraphProto, shape_of: Callable[[str], Sequence[int | None]] | None = None
 ) -> onnx.GraphProto | None:
-    """The branch with the values that it reads as inputs, and with types that ONNX infers anew; None where inference fails.
-    shape_of: sizes to assume for the values that it reads, None for unknown ones.
+    """Returns the branch with the values that it reads as inputs, and with types that ONNX infers anew; None where inference
+    fails. shape_of: sizes to assume for the values that it reads, None for unknown ones.
     """
     branch = deepcopy(graph)
     del branch.value_info[:]

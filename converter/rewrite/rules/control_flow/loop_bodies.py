@@ -24,7 +24,7 @@ SEQUENCES = frozenset(
 
 
 def obstacle(body: onnx.GraphProto) -> str:
-    """The first operator in the body that TensorRT loops do not support, in words, or "".
+    """Returns the first operator in the body that TensorRT loops do not support, in words, or "".
 
     Sequences; and operands that decide on shapes, or have to be constants, and change from one run to the next: asked of
     TensorRT-RTX 1.7.1, a Slice from the iteration's number on parses and does not build.
@@ -37,7 +37,7 @@ def obstacle(body: onnx.GraphProto) -> str:
 
 
 def loop_inputs_to_freeze(proto: onnx.ModelProto) -> frozenset[str]:
-    """Graph inputs that must be constant because a Loop that reads them has to be unrolled."""
+    """Finds graph inputs that must be constant because a Loop that reads them has to be unrolled."""
     inputs = {value.name for value in proto.graph.input}
     loops = (node for graph in all_graphs(proto.graph) for node in graph.node if node.op_type == "Loop")
     bodies = ((node, a.g) for node in loops for a in node.attribute if a.name == "body")
@@ -72,7 +72,7 @@ def _names_read(graph: onnx.GraphProto) -> set[str]:
 
 
 def changing_state(node: NodeView, body: onnx.GraphProto) -> str:
-    """The first Loop state whose shape changes in the first run, in words, or "" if none is known to."""
+    """Returns the first Loop state whose shape changes in the first run, in words, or "" if none is known to."""
     given = {
         value.name: node.type_of(name) for value, name in zip(body.input[2:], node.inputs[2:], strict=False)
     }
@@ -89,7 +89,7 @@ def changing_state(node: NodeView, body: onnx.GraphProto) -> str:
 
 
 def types_in_body(node: NodeView, body: onnx.GraphProto) -> dict[str, onnx.TypeProto | None]:
-    """Known types of the values in a Loop's body, with each state as it is before the first run."""
+    """Returns known types of the values in a Loop's body, with each state as it is before the first run."""
     given = {
         value.name: _completed(node.type_of(name), value.type)
         for value, name in zip(body.input[2:], node.inputs[2:], strict=False)

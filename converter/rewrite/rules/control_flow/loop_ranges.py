@@ -28,7 +28,7 @@ class LoopRanges:
         self._trips = values.node.constant(0)
 
     def begins_inside(self, first: RunValue) -> bool:
-        """Whether the counter is at least 0 in every run."""
+        """Tells whether the counter is at least 0 in every run."""
         if first.step > 0:
             return not first.base and first.offset >= 0
         if not first.base:
@@ -38,7 +38,7 @@ class LoopRanges:
         return first.step == -1 and below is not None and first.offset >= max(below, -1)
 
     def ends_inside(self, first: RunValue, length: int, size: Size | None) -> bool:
-        """Whether counter + length is at most the size in every run."""
+        """Tells whether counter + length is at most the size in every run."""
         if size is None:
             return False
         base, offset = size
@@ -55,13 +55,13 @@ class LoopRanges:
         return first.offset + below + length <= offset and first.offset + length <= offset + 1
 
     def axis(self, data: str, axis: int, dim: Dim) -> Size:
-        """The size of an axis; `dim` is its known size or symbol."""
+        """Returns the size of an axis; `dim` is its known size or symbol."""
         if isinstance(dim, int):
             return "", dim
         return (dim if isinstance(dim, str) else (data, axis)), 0
 
     def value(self, limit: RunValue | None) -> Size | None:
-        """A loop-invariant value as a size."""
+        """Returns a loop-invariant value as a size."""
         if limit is None or limit.step:
             return None
         return self._named(limit.base), limit.offset

@@ -42,7 +42,7 @@ class SliceWriter:
         self._ranges = LoopRanges(values, bounds)
 
     def body(self) -> tuple[onnx.GraphProto | None, str]:
-        """The body with Gathers, or None if nothing changes; and why a Slice or Range had to stay, or ""."""
+        """Returns the body with Gathers, or None if nothing changes; and why a Slice or Range had to stay, or ""."""
         body = onnx.GraphProto()
         body.CopyFrom(self._values.body)
         del body.node[:]

@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.rules.control_flow.trip_counts import TripCount
 
 
 def without_spare_states(node: NodeView, values: LoopValues, trips: TripCount) -> Replacement | None:
-    """The Loop without unused and duplicate states; None if it has none.
+    """Returns the Loop without unused and duplicate states; None if it has none.
 
     Of two states that each run makes the same, one is read behind a loop that runs at all, whichever was meant: exporters
     give the other a first value of any shape.
@@ -53,7 +53,7 @@ def without_spare_states(node: NodeView, values: LoopValues, trips: TripCount) -
 
 
 def with_steady_shapes(node: NodeView, values: LoopValues, trips: TripCount) -> Replacement | None:
-    """The Loop with single-element states in the shapes that they have after a run; None if they all are.
+    """Returns the Loop with single-element states in the shapes that they have after a run; None if they all are.
 
     Exporters write a number as a scalar before the loop and as a vector of one element in it.
     """
@@ -83,7 +83,7 @@ def with_steady_shapes(node: NodeView, values: LoopValues, trips: TripCount) -> 
 
 
 def appended(values: LoopValues, state: str) -> str | None:
-    """The value that each run appends to a state that starts without rows; None for other states.
+    """Returns the value that each run appends to a state that starts without rows; None for other states.
 
     Exporters write a list of tensors so: Concat(state, Unsqueeze(value, 0)), between Casts to the type that it has.
     """
@@ -123,7 +123,7 @@ def _cast_from(values: LoopValues, name: str) -> str:
 
 
 def with_collected_rows(node: NodeView, values: LoopValues) -> Replacement | None:
-    """The Loop with appended rows as scan outputs instead of states; None without such states.
+    """Returns the Loop with appended rows as scan outputs instead of states; None without such states.
 
     Of no runs it collects nothing, too, whatever sizes onnxruntime gives the other axes then.
     """
@@ -162,7 +162,7 @@ def with_collected_rows(node: NodeView, values: LoopValues) -> Replacement | Non
 
 
 def pruned(body: onnx.GraphProto) -> onnx.GraphProto:
-    """The body without unused nodes."""
+    """Returns the body without unused nodes."""
     needed = {value.name for value in body.output}
     kept = []
     for inner in reversed(body.node):

@@ -55,7 +55,7 @@ class RunValue:
     exact: int = 2**63 - 1
 
     def plus(self, other: RunValue, sign: int) -> RunValue | None:
-        """The sum, or the difference for sign -1; None if it is not of the form of RunValue."""
+        """Returns the sum, or the difference for sign -1; None if it is not of the form of RunValue."""
         base = self.base or other.base
         if self.base and other.base:
             if sign > 0 or self.base != other.base:
@@ -92,17 +92,17 @@ class LoopValues:
     # what is known of any value
 
     def dims(self, name: str) -> tuple[Dim, ...] | None:
-        """The shape of a value in the first run; None for an unknown rank."""
+        """Returns the shape of a value in the first run; None for an unknown rank."""
         type_ = self._type(name)
         return None if type_ is None else dims_of(type_)
 
     def elem_type(self, name: str) -> int:
-        """The onnx.TensorProto.DataType of a value; 0 if unknown."""
+        """Returns the onnx.TensorProto.DataType of a value; 0 if unknown."""
         type_ = self._type(name)
         return 0 if type_ is None else int(type_.tensor_type.elem_type)
 
     def constant(self, name: str) -> np.ndarray | None:
-        """A constant of the body or an enclosing graph, or a state that keeps a constant first value; else None."""
+        """Returns a constant of the body or an enclosing graph, or a state that keeps a constant first value; else None."""
         if name in self.tensors:
             return onnx.numpy_helper.to_array(self.tensors[name])
         maker = self.makers.get(name)
@@ -116,7 +116,7 @@ class LoopValues:
         return None if name in (self.iteration, self.condition) else self.node.constant_of(name)
 
     def keeps(self, state: str) -> bool:
-        """Whether a state has the same value in every run."""
+        """Tells whether a state has the same value in every run."""
         name = self.results[state]
         while name in self.makers and self.makers[name].op_type == "Identity":
             name = self.makers[name].input[0]
@@ -126,7 +126,7 @@ class LoopValues:
         return raw is not None and (raw.base, raw.step, raw.offset) == (state, 0, 0)
 
     def stays(self, name: str) -> bool:
-        """Whether a value is loop-invariant, so that it can be computed before the loop."""
+        """Tells whether a value is loop-invariant, so that it can be computed before the loop."""
         if name in self._stays:
             return self._stays[name]
         self._stays[name] = False  # on the way
@@ -144,11 +144,11 @@ class LoopValues:
     # numbers
 
     def of(self, name: str) -> RunValue | None:
-        """A value as an integer function of the run's index; None if it is not known to be one."""
+        """Returns a value as an integer function of the run's index; None if it is not known to be one."""
         return self._number(name, False)
 
     def elements(self, name: str) -> list[str] | None:
-        """The values that a Concat joins into a vector; the value itself if it is no Concat, None for a constant."""
+        """Returns the values that a Concat joins into a vector; the value itself if it is no Concat, None for a constant."""
         if self.constant(name) is not None:
             return None
         maker = self.makers.get(name)

@@ -26,7 +26,7 @@ _MOVED = ("Cast", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice",
 
 
 def varying_resize(values: LoopValues) -> onnx.NodeProto | None:
-    """The Resize in the body whose sizes change from run to run; None unless there is exactly one."""
+    """Returns the Resize in the body whose sizes change from run to run; None unless there is exactly one."""
     found = [
         inner
         for inner in values.body.node
@@ -39,7 +39,7 @@ def varying_resize(values: LoopValues) -> onnx.NodeProto | None:
 
 
 def every_run(values: LoopValues) -> bool:
-    """Whether the loop runs its full trip count, with no condition to end it earlier."""
+    """Tells whether the loop runs its full trip count, with no condition to end it earlier."""
     node = values.node
     start = node.constant(1) if node.input(1) else np.array(True)
     starts = start is not None and bool(start.reshape(-1)[0])
@@ -60,8 +60,8 @@ class ResizedImages:
     sampling: Sampling
 
     def weights(self, w: Writer, axis: int, places: Value) -> Value:
-        """float32[runs, length, inputs] for rows (0) or columns (1). places: integer positions in the result, [runs,
-        length].
+        """Computes float32[runs, length, inputs] for rows (0) or columns (1). places: integer positions in the result,
+        [runs, length].
         """
         size = self.shape[1 + axis]
         reach = self.sampling.reach
@@ -78,7 +78,7 @@ class ResizedImages:
 def read_resize(
     w: Writer, values: LoopValues, numbers: RunNumbers, resize: onnx.NodeProto
 ) -> ResizedImages | str:
-    """The resized images as values before the loop; else the reason why that is impossible, in words."""
+    """Returns the resized images as values before the loop; else the reason why that is impossible, in words."""
     given = {
         **schema_defaults("", "Resize", w.opset),
         **{a.name: onnx.helper.get_attribute_value(a) for a in resize.attribute},

@@ -27,7 +27,7 @@ class RunNumbers:
         self._found: dict[tuple[str, int], Value | None] = {}
 
     def of(self, name: str, index: int = 0) -> Value | None:
-        """The element of a value at a flat index, in all runs; None if it cannot be computed before the loop."""
+        """Returns the element of a value at a flat index, in all runs; None if it cannot be computed before the loop."""
         if (name, index) not in self._found:
             self._found[name, index] = self._made(name, index)
         return self._found[name, index]
@@ -65,7 +65,9 @@ class RunNumbers:
         return None
 
     def rows(self, name: str) -> Value | None:
-        """A value in all runs, stacked, if it is the row at the run's index of a loop-invariant tensor; else None."""
+        """Returns a value in all runs, stacked, if it is the row at the run's index of a loop-invariant tensor; else
+        None.
+        """
         maker = self._values.makers.get(name)
         if maker is None or maker.op_type != "Gather" or maker.input[1] != self._values.iteration:
             return None
@@ -120,13 +122,13 @@ class RunNumbers:
 
 
 def made_by(w: Writer, name: str) -> onnx.NodeProto | None:
-    """The node that makes a value, among new nodes or those of the enclosing graph."""
+    """Returns the node that makes a value, among new nodes or those of the enclosing graph."""
     written = next((node for node in reversed(w.nodes) if name in node.output), None)
     return written if written is not None else w.node.producer_of(name)
 
 
 def constant_of(w: Writer, name: str) -> np.ndarray | None:
-    """The value of a constant, among new nodes too."""
+    """Returns the value of a constant, among new nodes too."""
     maker = made_by(w, name)
     if maker is None or maker.op_type != "Constant":
         return w.node.constant_of(name)
@@ -134,5 +136,5 @@ def constant_of(w: Writer, name: str) -> np.ndarray | None:
 
 
 def chosen(w: Writer, one: Value, other: Value, *, least: bool) -> Value:
-    """The smaller of two integers, or the larger."""
+    """Returns the smaller of two integers, or the larger."""
     return w.Where(w.Less(one, other), *((one, other) if least else (other, one)))

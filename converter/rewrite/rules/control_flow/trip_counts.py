@@ -68,7 +68,7 @@ class LoopCondition:
         return self.exact and self.first == NEVER
 
     def bounds(self) -> tuple[int | Count, ...]:
-        """Upper bounds of a run's index."""
+        """Returns upper bounds of a run's index."""
         return tuple(_least_parts(self.first))
 
 
@@ -198,7 +198,7 @@ class TripCount:
         return starts and (not self._node.input(0) or (trips is not None and int(trips.reshape(-1)[0]) > 0))
 
     def constant(self) -> int | None:
-        """The number of runs if it is constant, else None."""
+        """Returns the number of runs if it is constant, else None."""
         if self._starts is not None and not bool(self._starts.reshape(-1)[0]):
             return 0
         trips = self._node.constant(0)
@@ -215,7 +215,7 @@ class TripCount:
         return found if found <= LONGEST else None
 
     def write(self, w: Writer) -> Value:
-        """The number of runs as a scalar int64, computed in the enclosing graph."""
+        """Returns the number of runs as a scalar int64, computed in the enclosing graph."""
         known = self.constant()
         if known is not None:
             return w.constant(known)

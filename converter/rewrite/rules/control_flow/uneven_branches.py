@@ -31,7 +31,7 @@ Alike = tuple[Dim, ...]
 
 
 def uneven_results(node: NodeView) -> dict[int, Alike]:
-    """The results of an If, by number, whose sizes are known to differ between the branches."""
+    """Returns the results of an If, by number, whose sizes are known to differ between the branches."""
     found: dict[int, Alike] = {}
     for index, results in enumerate(zip(*(node.graph(name).output for name in BRANCHES), strict=True)):
         first, second = (dims_of(result.type) for result in results)

@@ -79,7 +79,7 @@ def _guarded(guard: NodeView) -> NodeView | None:
 
 
 def added_mask(softmax: NodeView) -> str | None:
-    """The mask that is added to a matrix product; only such a mask can set a whole row of scores to -inf."""
+    """Returns the mask that is added to a matrix product; only such a mask can set a whole row of scores to -inf."""
     added = softmax.maker(0)
     if added is None or not added.is_a("Add"):
         return None

@@ -69,7 +69,7 @@ class Window:
 
 
 def windows(node: NodeView) -> tuple[Window, ...] | Refusal:
-    """The windows that a pooling's attributes describe, by axis."""
+    """Returns the windows that a pooling's attributes describe, by axis."""
     kernel = [int(k) for k in node.attributes.get("kernel_shape") or ()]
     count = len(kernel)
     dims = node.shape(0) or (None,) * (count + 2)
@@ -132,7 +132,7 @@ def _same(size: int | None, reach: int, stride: int, lower: bool) -> tuple[int |
 def padded(
     w: Writer, data: Value, wins: Sequence[Window], rank: int, value: float = 0.0, dtype: str = ""
 ) -> Value:
-    """The input with all of its padding, including that for ceil_mode."""
+    """Returns the input with all of its padding, including that for ceil_mode."""
     begins = {win.axis: win.begin for win in wins}
     ends = {win.axis: None if win.end is None else win.end + win.extra for win in wins}
     if all(win.fixed_pads for win in wins):

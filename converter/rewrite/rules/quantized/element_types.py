@@ -36,7 +36,9 @@ LOW_FLOATS = frozenset(
 
 
 def quantized_type(node: NodeView) -> str | None:
-    """The output type of a QuantizeLinear: the zero point's type, else `output_dtype`, else uint8. None if unknown."""
+    """Returns the output type of a QuantizeLinear: the zero point's type, else `output_dtype`, else uint8. None if
+    unknown.
+    """
     if node.input(2):
         return node.dtype(2)
     number = node.attributes.get("output_dtype") or TensorProto.UINT8

@@ -39,7 +39,7 @@ class Granularity:
 
 
 def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | Refusal:
-    """The granularity of a QuantizeLinear or DequantizeLinear: per tensor, per axis or in blocks."""
+    """Returns the granularity of a QuantizeLinear or DequantizeLinear: per tensor, per axis or in blocks."""
     constant = node.constant(scale)
     shape = constant.shape if constant is not None else node.shape(scale)
     if shape is None:
@@ -69,7 +69,7 @@ def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | 
 
 
 def spread(w: Writer, grain: Granularity, index: int, to: str = "float32") -> Value:
-    """Input `index`, a scale or zero point, cast to `to` and shaped to broadcast against the data, input 0."""
+    """Casts input `index`, a scale or zero point, to `to`, in a shape that broadcasts against the data, input 0."""
     node = w.node
     if grain.kind == "tensor" and node.dtype(index) == to and node.rank(index) == 0:
         return w.x[index]

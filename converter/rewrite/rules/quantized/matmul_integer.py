@@ -20,7 +20,7 @@ from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
 
 
 def integer_matmul(w: Writer, a: int, b: int, a_zero: int, b_zero: int) -> Sum | Refusal:
-    """(A - a_zero) @ (B - b_zero), for the inputs with these numbers.
+    """Writes (A - a_zero) @ (B - b_zero), for the inputs with these numbers.
 
     A vector as A's zero point is for its rows, as B's for its columns; others broadcast.
     """

@@ -16,12 +16,12 @@ _FLOATS = ("float32", "float16", "bfloat16")
 
 
 def may_be_native(node: NodeView, quantized: str | None) -> bool:
-    """Whether TensorRT may take the node, as long as the scale's granularity is unknown."""
+    """Tells whether TensorRT may take the node, as long as the scale's granularity is unknown."""
     return is_native(node, quantized, Granularity("tensor"))
 
 
 def is_native(node: NodeView, quantized: str | None, grain: Granularity) -> bool:
-    """Whether TensorRT computes the node as ONNX does. `quantized`: the type of the quantized side."""
+    """Tells whether TensorRT computes the node as ONNX does. `quantized`: the type of the quantized side."""
     if quantized not in ("int8", "int4", "float8_e4m3fn", "float4_e2m1fn"):
         return False
     if node.input(2) and (node.folded(2) or not all_equal(node.constant(2), 0)):

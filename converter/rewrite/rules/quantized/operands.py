@@ -29,7 +29,7 @@ class IntegerOperand:
     array: np.ndarray | None = None
 
     def written(self, w: Writer) -> Value:
-        """The value; writes it now if it is constant."""
+        """Returns the value; writes it now if it is constant."""
         if self.value is not None:
             return self.value
         assert self.array is not None
@@ -72,7 +72,7 @@ def operand(
 
 
 def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:
-    """The element type of input `data`, or else of its zero point, which has the same type."""
+    """Returns the element type of input `data`, or else of its zero point, which has the same type."""
     return node.dtype(data) or node.dtype(zero_point)
 
 

@@ -22,7 +22,7 @@ Compute = Callable[[Writer, list[Value]], Value | Refusal]
 
 
 def dequantized(w: Writer, data: int, scale: int, zero: int) -> Value:
-    """Input `data`, dequantized to float32."""
+    """Dequantizes input `data` to float32."""
     inputs = [w.x[data], w.x[scale], *([w.x[zero]] if w.node.input(zero) else [])]
     return w.DequantizeLinear(*inputs)
 
@@ -36,8 +36,8 @@ def quantized(w: Writer, value: Value, scale: int, zero: int, like: int) -> Valu
 
 
 def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, compute: Compute) -> Rewriter:
-    """A rewrite that dequantizes `operands` (data, scale, zero point), calls `compute`, and quantizes by inputs `scale` and
-    `zero`.
+    """Makes a rewrite that dequantizes `operands` (data, scale, zero point), calls `compute`, and quantizes by inputs
+    `scale` and `zero`.
     """
 
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -51,7 +51,7 @@ def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, co
 
 
 def plain(op_type: str, *attributes: str) -> Compute:
-    """A computation by one standard operator with these attributes of the node."""
+    """Makes a computation by one standard operator with these attributes of the node."""
 
     def compute(w: Writer, values: list[Value]) -> Value | Refusal:
         result: Value = w.write(op_type, *values, **w.node.own(*attributes))
@@ -79,7 +79,7 @@ def channels_first(compute: Compute) -> Compute:
 
 
 def softmax(w: Writer, values: list[Value]) -> Value | Refusal:
-    """Softmax as the attribute `opset` defines it: before 13, over all axes from `axis` on."""
+    """Writes Softmax as the attribute `opset` defines it: before 13, over all axes from `axis` on."""
     node = w.node
     rank, axis = node.known_rank(0), int(node.attributes.get("axis", -1))
     axis %= max(rank, 1)

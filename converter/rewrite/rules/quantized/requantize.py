@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
 
 
 def with_bias(w: Writer, total: Sum, index: int, bias: Value) -> Sum:
-    """The sum plus int32 `bias` (input `index`), in float32 if all results fit exactly, else in int32."""
+    """Returns the sum plus int32 `bias` (input `index`), in float32 if all results fit exactly, else in int32."""
     constant = w.node.constant(index)
     room = None if total.bound is None or constant is None else EXACT - total.bound
     if room is not None and constant is not None and np.abs(constant.astype(np.int64)).max(initial=0) <= room:

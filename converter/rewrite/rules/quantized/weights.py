@@ -19,7 +19,8 @@ BLOCKS = 21
 def kept_quantized(
     steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """`steps` (int32, without zero points) and `scale` in a form that TensorRT keeps quantized, with the same products.
+    """Returns `steps` (int32, without zero points) and `scale` in a form that TensorRT keeps quantized, with the same
+    products.
 
     bits: of the numbers as they came; those of 8 bits are not packed into 4. None if they do not fit.
     """
@@ -43,7 +44,7 @@ def kept_quantized(
 def blocked(
     w: Writer, steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
 ) -> tuple[Value, str]:
-    """The value of `steps` (int32) times `scale` in blocks, in the scale's type, and a description of it."""
+    """Returns the value of `steps` (int32) times `scale` in blocks, in the scale's type, and a description of it."""
     kept = kept_quantized(steps, scale, grain, bits) if w.node.opset >= BLOCKS else None
     if kept is None:
         array = steps.astype(np.float32) * grain.shaped(scale.astype(np.float32))

@@ -48,7 +48,7 @@ def random_values_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def uniform(w: Writer, like: Value) -> Value:
-    """Uniform numbers in [0, 1), with the node's seed if it has one: an integer for Dropout, a float elsewhere."""
+    """Draws uniform numbers in [0, 1), with the node's seed if it has one: an integer for Dropout, a float elsewhere."""
     seed = {name: float(value) for name, value in w.node.own("seed").items()}
     drawn: Value = w.RandomUniformLike(like, dtype=_FLOAT, low=0.0, high=1.0, **seed)
     return drawn

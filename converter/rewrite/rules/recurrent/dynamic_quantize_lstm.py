@@ -43,12 +43,12 @@ class QuantizedWeights:
     scale: np.ndarray
 
     def of(self, direction: int) -> QuantizedWeights:
-        """The weights [length, columns] and scales [1, columns or 1] of one direction."""
+        """Returns the weights [length, columns] and scales [1, columns or 1] of one direction."""
         return QuantizedWeights(self.steps[direction], self.scale[direction])
 
 
 def quantized_weights(node: NodeView, data: int, scale: int, zero: int) -> QuantizedWeights | None:
-    """The constant weights in the inputs with these numbers; None if they are computed at run time."""
+    """Returns the constant weights in the inputs with these numbers; None if they are computed at run time."""
     array, scales, zeros = node.constant(data), node.constant(scale), node.constant(zero)
     if array is None or scales is None or zeros is None:
         return None
@@ -112,7 +112,9 @@ class Cell:
     coupled: bool = False
 
     def step(self, w: Writer, sums: Value, memory: Value) -> tuple[Value, Value]:
-        """The next state and memory [directions, batch, hidden], from the gates' sums [directions, batch, 4 * hidden]."""
+        """Returns the next state and memory [directions, batch, hidden], from the gates' sums [directions, batch, 4 *
+        hidden].
+        """
         gates = w.split(sums, [self.hidden] * 4, 2)
         into = self._gate(w, gates[0], 0, memory)
         forget = w.Sub(1.0, into) if self.coupled else self._gate(w, gates[2], 2, memory)

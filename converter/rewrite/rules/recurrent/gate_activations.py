@@ -57,7 +57,7 @@ class Activation:
 def activations(
     node: NodeView, default: Sequence[str], directions: int
 ) -> list[tuple[Activation, ...]] | None:
-    """The activations of each direction, as many as in `default`. None for a wrong count or an unknown name."""
+    """Returns the activations of each direction, as many as in `default`. None for a wrong count or an unknown name."""
     names = [name.lower() for name in node.attributes.get("activations") or (*default,) * directions]
     alphas = iter(node.attributes.get("activation_alpha") or ())
     betas = iter(node.attributes.get("activation_beta") or ())
@@ -73,7 +73,7 @@ def activations(
 
 
 def attributes_of(functions: Iterable[Activation]) -> dict[str, Any]:
-    """The node attributes for these activations, with every alpha and beta."""
+    """Returns the node attributes for these activations, with every alpha and beta."""
     told = list(functions)
     given = {
         "activations": [NAMES[one.name] for one in told],

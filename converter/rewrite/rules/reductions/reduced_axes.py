@@ -6,8 +6,8 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView
 
 
 def reduced_axes(node: NodeView, rank: int | None) -> list[int] | None:
-    """The axes in order, as numbers from 0 on, or as in the model for an unknown rank. None if they are known only at run
-    time.
+    """Returns the axes in order, as numbers from 0 on, or as in the model for an unknown rank. None if they are known only
+    at run time.
     """
     given = node.attributes.get("axes")
     if given is None and node.input(1):

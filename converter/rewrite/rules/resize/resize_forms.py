@@ -45,7 +45,7 @@ class DynamicAxis:
         self.last = w.Sub(size, [1])
 
     def places(self, s: Sampling, roi: tuple[float, float]) -> Value:
-        """The input coordinate of each output, float32[out]."""
+        """Returns the input coordinate of each output, float32[out]."""
         w = self.w
         y = w.Cast(w.arange(self.out), to="float32")
         size, last = w.Cast(self.size, to="float32"), w.Cast(self.last, to="float32")
@@ -78,7 +78,7 @@ class DynamicAxis:
         return x
 
     def nearest_index(self, s: Sampling, x: Value) -> Value:
-        """The nearest input of each output, int64[out]. x: the result of `places`."""
+        """Returns the nearest input of each output, int64[out]. x: the result of `places`."""
         w = self.w
         if self._ratio and s.coordinates != "tf_crop_and_resize":
             return self._whole_index(s, *self._ratio)
@@ -135,7 +135,7 @@ class DynamicAxis:
         return self.w.Where(self.w.Less(value, zero), zero, value)
 
     def taps(self, s: Sampling, x: Value) -> list[tuple[Value, Value]]:
-        """(index, weight) of each of the two or four neighbours, without antialiasing."""
+        """Computes (index, weight) of each of the two or four neighbours, without antialiasing."""
         w = self.w
         floor = w.Floor(x)
         spots = [w.Add(floor, self._one(float(t))) for t in range(1 - s.reach, s.reach + 1)]
@@ -163,7 +163,7 @@ class DynamicAxis:
         return self._inside(spots), w.Div(weight, total)
 
     def outside(self, x: Value) -> Value:
-        """Whether each coordinate lies outside the input, bool[out]."""
+        """Tells which coordinates lie outside the input, bool[out]."""
         w = self.w
         return w.Or(w.Less(x, self._one(0.0)), w.Greater(x, w.Cast(self.last, to="float32")))
 
@@ -182,7 +182,7 @@ class DynamicAxis:
 
 
 def kernel(w: Writer, s: Sampling, distance: Value) -> Value:
-    """Interpolation weights for distances, float32."""
+    """Computes interpolation weights for distances, float32."""
     d = w.Abs(distance)
     if s.mode == "linear":
         return w.Max(w.Sub(1.0, d), 0.0)

@@ -58,7 +58,7 @@ def sampling(node: NodeView) -> Sampling:
 
 
 def stretches(node: NodeView, w: Writer) -> list[Stretch] | Refusal:
-    """The resizing of each axis that the node names. Nodes for unknown lengths are added to `w`."""
+    """Returns the resizing of each axis that the node names. Nodes for unknown lengths are added to `w`."""
     shape = node.known_shape(0)
     axes = [a % len(shape) for a in node.attributes.get("axes") or range(len(shape))]
     rois = _rois(node, len(axes))

@@ -30,7 +30,7 @@ class Sampling:
 
 
 def places(s: Sampling, size: int, out: int, scale: float, roi: tuple[float, float]) -> np.ndarray:
-    """The input coordinate of each output, float64[out]."""
+    """Returns the input coordinate of each output, float64[out]."""
     y = np.arange(out, dtype=np.float64)
     length = scale * size  # of the output before it was cut to a whole number
     if s.coordinates == "align_corners":
@@ -52,7 +52,7 @@ def places(s: Sampling, size: int, out: int, scale: float, roi: tuple[float, flo
 
 
 def nearest_index(s: Sampling, x: np.ndarray, size: int) -> np.ndarray:
-    """The nearest input of each output, int64."""
+    """Returns the nearest input of each output, int64."""
     # Quotients of lengths: what float64 rounds off would move one that is whole, or midway.
     x = np.round(x, 9)
     rounded: np.ndarray = {
@@ -70,7 +70,7 @@ _GATHERED = 8
 
 
 def elements(s: Sampling, size: int, out: int, scale: float) -> tuple[int, int]:
-    """The number of taps of all outputs, and of elements of their matrix; 0 for the latter if gathers suffice."""
+    """Returns the number of taps of all outputs, and of elements of their matrix; 0 for the latter if gathers suffice."""
     count = 1 if s.mode == "nearest" else 2 * _reach(s, scale)[1]
     return out * count, out * size if count > _GATHERED else 0
 
@@ -82,7 +82,9 @@ def _reach(s: Sampling, scale: float) -> tuple[float, int]:
 
 
 def taps(s: Sampling, x: np.ndarray, size: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """(index, weight), [out, taps] each. Positions beyond an edge repeat it, or have no weight with exclude_outside."""
+    """Computes (index, weight), [out, taps] each. Positions beyond an edge repeat it, or have no weight with
+    exclude_outside.
+    """
     shrink, reach = _reach(s, scale)
     index = np.floor(x).astype(np.int64)[:, None] + np.arange(1 - reach, reach + 1)[None, :]
     weight = kernel(s, (index - x[:, None]) * shrink)
@@ -105,7 +107,7 @@ def kernel(s: Sampling, distance: np.ndarray) -> np.ndarray:
 
 
 def matrix(index: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
-    """The taps as a matrix, float64[out, size]."""
+    """Returns the taps as a matrix, float64[out, size]."""
     result = np.zeros((len(index), size))
     np.add.at(result, (np.arange(len(index))[:, None], index), weight)
     return result

@@ -48,8 +48,8 @@ def _part(w: Writer, scatter: Scatter, data: Value, indices: Value, updates: Val
 
 
 def scattered_tuples(w: Writer, data: Value, places: Value, updates: Value, axis: int) -> Value:
-    """ScatterND of one update per index tuple, none negative. axis: the data's scattered axis, which is also the axis of
-    updates that counts the tuples.
+    """Writes ScatterND of one update per index tuple, none negative. axis: the data's scattered axis, which is also the axis
+    of updates that counts the tuples.
 
     Where sizes are decided when the engine runs, the data gets as many more slices along the axis as there are updates, and
     they are cut off again: TensorRT-RTX 1.6.1 writes only as many updates as the data has slices then, without a word

@@ -20,7 +20,7 @@ class ScatterReduction:
     over: str
 
     def neutral(self, dtype: str) -> np.ndarray:
-        """The neutral value of the reduction, as a scalar of the type."""
+        """Returns the neutral value of the reduction, as a scalar of the type."""
         kind = np.dtype(dtype)
         if self.combine in ("Max", "Min"):
             sign = -1 if self.combine == "Max" else 1

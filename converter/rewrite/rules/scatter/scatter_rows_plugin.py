@@ -35,8 +35,8 @@ _INTEGERS = (6, 7)
 
 
 def row_index(node: NodeView, operand: int, axis: int) -> np.ndarray | str | None:
-    """The row indices along `axis` of one of the node's inputs: an array [E], or the name of a value with one dimension that
-    is not 1, of E elements, or of a single index for all rows.
+    """Returns the row indices along `axis` of one of the node's inputs: an array [E], or the name of a value with one
+    dimension that is not 1, of E elements, or of a single index for all rows.
 
     None where the elements of a row are not seen to have the same index.
     """
@@ -61,12 +61,12 @@ def row_index(node: NodeView, operand: int, axis: int) -> np.ndarray | str | Non
 
 
 def same_size(one: Dim, other: Dim) -> bool:
-    """Whether two sizes are known to be equal."""
+    """Tells whether two sizes are known to be equal."""
     return one is not None and one == other
 
 
 def row_count(node: NodeView, name: str) -> Dim:
-    """The number of indices in a value that `row_index` found."""
+    """Returns the number of indices in a value that `row_index` found."""
     dims = _dims(node, name) or ()
     return next((dim for dim in dims if dim != 1), 1)
 

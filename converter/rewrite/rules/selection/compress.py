@@ -35,7 +35,7 @@ def compress_plugin_rule(node: NodeView) -> Replacement | None:
 
 
 def positions(w: Writer, mask: Value, count: int) -> Value:
-    """The first `count` positions of true elements of the bool vector `mask`, in order.
+    """Returns the first `count` positions of true elements of the bool vector `mask`, in order.
 
     Each position is written to the place that the number of true ones before it gives; those that are not true, or
     come too late, to one place behind, which is cut off. Where fewer are true, the rest is 0.

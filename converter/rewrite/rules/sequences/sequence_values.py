@@ -20,7 +20,7 @@ _CHANGED = ("SequenceInsert", "SequenceErase")
 
 
 def elements(node: NodeView, name: str) -> list[str] | Refusal:
-    """The tensors in the sequence `name`, a value in scope; a Refusal if they are not known."""
+    """Returns the tensors in the sequence `name`, a value in scope; a Refusal if they are not known."""
     changes: list[onnx.NodeProto] = []
     maker = node.producer_of(name)
     while maker is not None and maker.op_type not in _BUILT:
@@ -52,7 +52,7 @@ def elements(node: NodeView, name: str) -> list[str] | Refusal:
 
 
 def position(node: NodeView, name: str, count: int, last: int) -> int | Refusal:
-    """The index of a position in a sequence of `count` tensors; `last` if none is given.
+    """Returns the index of a position in a sequence of `count` tensors; `last` if none is given.
 
     A negative one counts from the end: -1 is before the last tensor for who inserts, too, as in Python's list.insert.
     """
@@ -74,7 +74,7 @@ def position(node: NodeView, name: str, count: int, last: int) -> int | Refusal:
 
 
 def is_sequence(type_: onnx.TypeProto | None) -> bool:
-    """Whether the type is a sequence, or an optional sequence."""
+    """Tells whether the type is a sequence, or an optional sequence."""
     if type_ is not None and type_.HasField("optional_type"):
         return is_sequence(type_.optional_type.elem_type)
     return type_ is not None and type_.HasField("sequence_type")

@@ -88,7 +88,7 @@ def transform(
     half: bool,
     dtype: str,
 ) -> Value:
-    """The transform of real or complex data of this shape along an axis, in its type, as defined by ONNX's DFT.
+    """Returns the transform of real or complex data of this shape along an axis, in its type, as defined by ONNX's DFT.
 
     size: of the transform; None for that of the data, which is known at run time alone.
     """

@@ -20,24 +20,24 @@ PRODUCT = (
 
 
 def kind_of(dtype: str) -> str:
-    """The type in which data of this type is transformed: float64 or float32."""
+    """Returns the type in which data of this type is transformed: float64 or float32."""
     return "float64" if dtype == "float64" else "float32"
 
 
 def forward(w: Writer, used: int, length: int, bins: int, parts: int, kind: str) -> np.ndarray:
-    """X[k] = sum over n < used of x[n] exp(-2 pi i k n / length), k < bins. [used * parts, bins * 2]."""
+    """Computes X[k] = sum over n < used of x[n] exp(-2 pi i k n / length), k < bins. [used * parts, bins * 2]."""
     cos, sin = _tables(length)
     return _matrix(w, used, bins, [[cos, -sin], [sin, cos]][:parts], kind)
 
 
 def inverse(w: Writer, used: int, length: int, parts: int, kind: str, factor: float = 1.0) -> np.ndarray:
-    """x[n] = factor / length * sum over k < used of X[k] exp(2 pi i k n / length). [used * parts, length * 2]."""
+    """Computes x[n] = factor / length * sum over k < used of X[k] exp(2 pi i k n / length). [used * parts, length * 2]."""
     cos, sin = (table * (factor / length) for table in _tables(length))
     return _matrix(w, used, length, [[cos, sin], [-sin, cos]][:parts], kind)
 
 
 def inverse_real(w: Writer, used: int, length: int, parts: int, kind: str) -> np.ndarray:
-    """The inverse of a half spectrum whose other half is its conjugate: [used * parts, length].
+    """Returns the inverse of a half spectrum whose other half is its conjugate: [used * parts, length].
 
     All bins but the first, and the one at half an even length, stand for two.
     """

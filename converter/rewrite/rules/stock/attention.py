@@ -45,7 +45,9 @@ _BELOW_ONE = 1 - 1e-7
 
 
 def positions(span: int, last: int, farthest: int) -> np.ndarray:
-    """p(d) for d from -farthest to farthest, int64. last: z. Logarithms are float64 here and float32 in the kernel."""
+    """Computes p(d) for d from -farthest to farthest, int64. last: z. Logarithms are float64 here and float32 in the
+    kernel.
+    """
     middle = span // 2
     distance = np.arange(-farthest, farthest + 1)
     near = np.abs(distance) <= middle

@@ -150,7 +150,7 @@ def grid_sample(w: Writer, images: Value, grid: Value, mode: str, padding: str, 
 
 
 def known_number(number: object, words: tuple[str, ...], what: str) -> str:
-    """The word for a number of PyTorch's enumeration. Raises RefusedError for unknown numbers."""
+    """Returns the word for a number of PyTorch's enumeration. Raises RefusedError for unknown numbers."""
     if isinstance(number, int) and 0 <= number < len(words):
         return words[number]
     listed = ", ".join(f"{i} ({word})" for i, word in enumerate(words))

@@ -24,7 +24,7 @@ _ANYWHERE = (PROVIDER_DOMAIN, "TRT", "trt")
 
 
 def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
-    """The plugin names in the domains in which models have them: none, modelopt's, TensorRT's, and `domains`.
+    """Returns the plugin names in the domains in which models have them: none, modelopt's, TensorRT's, and `domains`.
 
     A name that ONNX has too is the plugin's only in one of these domains.
     """
@@ -104,8 +104,8 @@ def _of_type(node: NodeView, index: int, wanted: str) -> Refusal:
 
 
 def settings(node: NodeView, **defaults: Any) -> dict[str, Any]:
-    """The node's attributes, each of the type of its default. Raises RefusedError if one is missing, unknown or of another
-    type.
+    """Returns the node's attributes, each of the type of its default. Raises RefusedError if one is missing, unknown or of
+    another type.
 
     A type in a default's place: the node must have the attribute. A number may come as a list of one. A default that is an
     array stands for floats, in a tensor or a list.
@@ -165,10 +165,10 @@ def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
 
 
 def wide(w: Writer, index: int) -> Value:
-    """An operand, cast to float32."""
+    """Casts an operand to float32."""
     return w.x[index] if w.node.dtype(index) == "float32" else w.Cast(w.x[index], to="float32")
 
 
 def narrow(w: Writer, data: Value, dtype: str) -> Value:
-    """A float32 value, cast to the node's output type."""
+    """Casts a float32 value to the node's output type."""
     return data if dtype == "float32" else w.Cast(data, to=dtype)
