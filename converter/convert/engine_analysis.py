@@ -18,7 +18,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 def analysis_of_engine(
     origin: EngineOrigin, run: RunRequest, frozen: Mapping[str, np.ndarray] | None = None
 ) -> AnalysisOptions:
-    """Options with which `analyse` makes the engine's graph again.
+    """Returns options with which `analyse` makes the engine's graph again.
 
     run: how the engine is run: its TensorRT, its plugin libraries and the user's, and the edges that have other types.
     frozen: values of inputs that are constants in the engine; None: unknown.

@@ -46,7 +46,7 @@ def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> 
 
 
 def pinned_values(values: Mapping[str, ShapeRange], given: Container[str]) -> tuple[str, ...]:
-    """Warnings for shape tensors that an example fixes. given: the inputs that --values names."""
+    """Returns warnings for shape tensors that an example fixes. given: the inputs that --values names."""
     return tuple(
         f"input {name!r} has the values {list(r.opt)} of --inputs in the profile: the engine takes no others; "
         f"give a range with --values {quote(name)}=MIN:OPT:MAX"
@@ -80,8 +80,8 @@ def still_read(
 
 
 def unchecked_values(values: Mapping[str, ShapeRange], read: Container[str]) -> tuple[str, ...]:
-    """Warnings for inputs that the engine no longer reads, so that TensorRT does not check their values. read: inputs still
-    read.
+    """Returns warnings for inputs that the engine no longer reads, so that TensorRT does not check their values. read:
+    inputs still read.
     """
     return tuple(
         f"the engine no longer reads input {name!r}: it is valid only for values from {list(ranges.min)} to "

@@ -151,7 +151,7 @@ def plugin_faults(
     dtypes: dict[str, str],
     record: Rewrite | None,
 ) -> Iterator[Problem]:
-    """Problems that prevent the plugin from being created or run, as far as types and shapes are known."""
+    """Finds problems that prevent the plugin from being created or run, as far as types and shapes are known."""
     where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({op_name(node)})"
     try:
         fields = fields_of_node(op, attributes_of(node))

@@ -36,7 +36,7 @@ A = onnx.AttributeProto
 def cases_from_model(
     path: Path, library: Path, shapes: Mapping[str, ShapeRange], references: References = NO_REFERENCES
 ) -> ModelCases:
-    """Cases for the nodes that the library's plugins take, at the usual sizes of the model's inputs.
+    """Makes cases of the nodes that the library's plugins take, at the usual sizes of the model's inputs.
 
     Outputs are as the model declares them; where it does not, as the plugin says, and a node of which neither says them is
     a note. ConversionError for nodes that do not fit their creators; UsageError where no node is the library's, or a size

@@ -67,7 +67,7 @@ class Node:
         return self.proto
 
     def reads(self) -> Iterator[str]:
-        """Values that the node or its subgraphs read."""
+        """Returns the values that the node or its subgraphs read."""
         yield from filter(None, self.inputs)
         for scope in self.scopes:
             yield from scope.results

@@ -119,7 +119,7 @@ class SearchedGraph:
     progress: Progress
 
     def known(self) -> set[str]:
-        """Names of the possible outputs, and of the graph's inputs."""
+        """Names the possible outputs and the graph's inputs."""
         return {*self.values, *self.feeds}
 
     def marked(self, names: Iterable[str]) -> Model:

@@ -79,12 +79,12 @@ def iter_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Any]:
 
 
 def check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """Problems of node count, texts and versions. After any of these, nothing else is checked."""
+    """Finds problems of node count, texts and versions. After any of these, nothing else is checked."""
     return _check_size(proto, file) or _check_text(proto, file) or _check_versions(proto, file)
 
 
 def check_contents(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """Problems of tensors, graph and nodes in a model with a sound header, without its external files; at most 50."""
+    """Finds problems of tensors, graph and nodes in a model with a sound header, without its external files; at most 50."""
     checks = check_structure(proto, file), check_functions(proto, file), check_nodes(proto, file)
     return list(islice(chain(_check_tensors(proto, file), *checks), _MOST))
 

@@ -21,7 +21,7 @@ _OF_TENSORRT = "_TRT"
 
 @cache
 def operators_that_run() -> frozenset[Kind]:
-    """Operators with a CPU kernel, and ONNX functions of such operators, which onnxruntime inlines.
+    """Returns operators with a CPU kernel, and ONNX functions of such operators, which onnxruntime inlines.
 
     GroupNorm and some fifty others of com.microsoft have a schema and kernels for GPUs alone: a session with one of them
     ends with NOT_IMPLEMENTED. A build that does not tell its kernels is taken to have one for each schema.

@@ -55,7 +55,7 @@ class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has 
         self._for_onnxruntime = for_onnxruntime
 
     def must_use_onnx_loader(self, disable_custom_outputs: Any = None) -> bool:
-        """Always true, as no group may read the original file."""
+        """Returns True, as no group may read the original file."""
         return True
 
     def add_to_script_impl(
@@ -175,7 +175,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
         }
 
     def settings(self) -> dict[str, Any]:
-        """Arguments that RewriteForTensorrt and BuildTrtsmithEngine share."""
+        """Returns arguments that RewriteForTensorrt and BuildTrtsmithEngine share."""
         return {
             "flavour": self.flavour,
             "precision": self._precision(),

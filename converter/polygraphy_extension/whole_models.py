@@ -44,7 +44,7 @@ def to_types(feed_dict: Mapping[str, Any], inputs: Inputs) -> dict[str, Any]:
 
 
 def to_polygraphy(outputs: Mapping[str, Any], feed_dict: Mapping[str, Any]) -> Any:
-    """Arrays for Polygraphy from numpy; PyTorch tensors if the inputs were."""
+    """Converts numpy arrays for Polygraphy; to PyTorch tensors if the inputs were."""
     from collections import OrderedDict
 
     from trtsmith.converter.verify.polygraphy_files import plain_arrays

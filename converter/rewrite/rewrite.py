@@ -259,7 +259,7 @@ def reference(model: Model) -> Model:
 
 
 def defined_here(model: Model) -> tuple[str, ...]:
-    """Operators without a CPU kernel in onnxruntime, which the reference takes from TensorRT's rewrite."""
+    """Returns operators without a CPU kernel in onnxruntime, which the reference takes from TensorRT's rewrite."""
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     kinds = Graph(model).kinds() - functions
     foreign = {kind for kind in kinds if not onnxruntime_runs(*kind)}

@@ -92,11 +92,11 @@ class Allowance:
     amplified: Mapping[str, float] = field(default_factory=dict)
 
     def excluded(self, tolerances: Tolerances | None) -> dict[str, Finding]:
-        """Outputs that are not compared, each with the reason."""
+        """Returns outputs that are not compared, each with the reason."""
         return {n: why for n, why in self._unsettled(tolerances).items() if why.kind not in DOUBTFUL}
 
     def unproven(self, tolerances: Tolerances | None) -> dict[str, Finding]:
-        """Outputs that may disagree and whose agreement proves nothing, each with the reason."""
+        """Returns outputs that may disagree and whose agreement proves nothing, each with the reason."""
         return {n: why for n, why in self._unsettled(tolerances).items() if why.kind in DOUBTFUL}
 
     def only(self, outputs: Collection[str]) -> Allowance:

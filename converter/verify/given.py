@@ -249,7 +249,7 @@ class GivenInputs:
         ]
 
     def names(self) -> tuple[str, ...]:
-        """Names of the iterations in comparisons; "" for a single one."""
+        """Names the iterations in comparisons; "" for a single one."""
         return _names(len(self.arrays))
 
 

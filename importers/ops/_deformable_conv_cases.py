@@ -146,5 +146,7 @@ _NETWORKS = (
 
 
 def benchmarks(masked: bool) -> tuple[Case, ...]:
-    """Sizes of networks: two layers of ResNet-50, DLA-34's largest alone and in a batch, a video restorer's alignment."""
+    """Lists sizes of networks: two layers of ResNet-50, DLA-34's largest alone and in a batch, a video restorer's
+    alignment.
+    """
     return tuple(case for case in cases(masked) if case.name in _NETWORKS)

@@ -49,7 +49,7 @@ def calls_of(program: Any) -> tuple[OperatorCall, ...]:
 def translations_for(
     program: Any, given: Mapping[Any, Callable[..., Any]], name: str
 ) -> tuple[Functions, Functions, list[Problem]]:
-    """Translations of the program's custom operators: the user's, ours, or from aliases.
+    """Returns translations of the program's custom operators: the user's, ours, or from aliases.
 
     And rules that write operators in terms of others (aten_rules), and a problem for each unknown one.
     """

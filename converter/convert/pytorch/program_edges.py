@@ -57,7 +57,7 @@ def edges_of(program: Program) -> ProgramEdges:
 
 
 def kept_outputs(exported: Any) -> list[int]:
-    """Positions of tensors among the program's flat outputs; the others are constants or None."""
+    """Returns positions of tensors among the program's flat outputs; the others are constants or None."""
     specs = [s for s in exported.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     return [i for i, spec in enumerate(specs) if hasattr(spec.arg, "name") and not hasattr(spec.arg, "value")]
 

@@ -47,7 +47,7 @@ class Messages:
         os.write(self._descriptor, text.encode(errors="replace"))
 
     def flush(self) -> None:
-        """At the end of a step, tells how many similar messages were not shown."""
+        """Tells at the end of a step how many similar messages were not shown."""
         self._shown.flush()
 
     def warnings(self) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Moved:
         return layout
 
     def axes(self) -> dict[str, Atoms]:
-        """By role, the origin's elements along each axis of the end, without repetitions.
+        """Returns, by role, the origin's elements along each axis of the end, without repetitions.
 
         UnprovedError where an axis is part own and part repeated, but for a batch whose entries are repeated one by one and
         points that are repeated in turn.
@@ -71,7 +71,7 @@ class Moved:
         return found
 
     def repeats(self) -> dict[str, Size]:
-        """By role, the number of repetitions along each axis of the end."""
+        """Returns, by role, the number of repetitions along each axis of the end."""
         return {
             role: extent(tuple(atom for atom in atoms if str(atom.axis).startswith(REPEATED)))
             for role, atoms in zip(ROLES, self.layout().axes, strict=False)
@@ -143,7 +143,8 @@ class Arranged:
 
 
 def arrange(origin: gs.Tensor, roles: Sequence[tuple[str, Atoms]]) -> Arranged:
-    """Steps that give the origin one axis per role. Raises UnprovedError unless the roles use each element exactly once.
+    """Finds steps that give the origin one axis per role. Raises UnprovedError unless the roles use each element exactly
+    once.
 
     roles: name, and atoms of the origin, outermost first; none for an axis of size 1.
     """

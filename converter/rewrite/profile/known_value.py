@@ -99,7 +99,7 @@ def numbers(exprs: Sequence[SizeExpr]) -> tuple[int, ...] | None:
 
 
 def few(sizes: Sequence[int] | None) -> bool:
-    """Tells whether this many elements are tracked. numpy's product wraps around."""
+    """Tells whether a shape has few enough elements to track. numpy's own product of sizes could overflow."""
     return sizes is not None and prod(sizes) <= MOST_ITEMS
 
 

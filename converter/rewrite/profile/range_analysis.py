@@ -43,7 +43,7 @@ class NestedResults:
         self._algebra = algebra
 
     def common(self, one: KnownValue, other: KnownValue, key: tuple[object, ...]) -> KnownValue:
-        """Returns the knowledge that holds for either of two values."""
+        """Returns the facts that hold for either of two values."""
         elem_type = one.elem_type if one.elem_type == other.elem_type else 0
         if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
             return KnownValue(elem_type)
@@ -65,7 +65,7 @@ class NestedResults:
         return a if a == b else self._algebra.fresh(key, min(a.low, b.low), max(a.high, b.high))
 
     def widened(self, before: KnownValue, after: KnownValue, key: tuple[object, ...]) -> KnownValue:
-        """Returns the knowledge that holds for a loop state in every iteration. A size that changes is unknown."""
+        """Returns the facts that hold for a loop state in every iteration. A size that changes is unknown."""
         elem_type = before.elem_type or after.elem_type
         if before.dims is None or after.dims is None or len(before.dims) != len(after.dims):
             return KnownValue(elem_type)
@@ -136,7 +136,7 @@ MOST_ELEMENTS = 1 << 20
 
 
 class RangeAnalysis:
-    """The knowledge of every value of a graph for all sizes of the profile.
+    """The known facts about every value of a graph, for all sizes of the profile.
 
     known: by graph and name. Graphs that no size in the profile runs are not looked at. nodes, elements: how many more may
     be looked at, and followed; then nothing is known but what inference says.

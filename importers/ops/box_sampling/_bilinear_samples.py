@@ -61,7 +61,9 @@ class PixelTable:
 
 
 def sample_numpy(feature: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Samples [C, ...] of a map [C, H, W] at positions [...]; NaN positions give zero. A pixel's weight is a tent."""
+    """Samples [C, ...] of a map [C, H, W] at positions [...]; NaN gives zero. A pixel's weight falls to zero one
+    pixel away.
+    """
     channels, height, width = feature.shape
     inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
     output = np.zeros((channels, *y.shape))

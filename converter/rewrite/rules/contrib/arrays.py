@@ -136,8 +136,8 @@ def _points(
 def crop_places(
     w: Writer, boxes: Value, first: int, last: int, count: int, size: int, nearest: bool
 ) -> tuple[Value, Value]:
-    """Positions of the boxes' sampling points along an axis, from -1 to 1, and a mask of those outside. first, last: columns
-    of a box.
+    """Computes positions of the boxes' sampling points along an axis, from -1 to 1, and a mask of those outside. first,
+    last: columns of a box.
     """
     most = float(size - 1)
     place = _points(w, boxes, first, last, count, most)

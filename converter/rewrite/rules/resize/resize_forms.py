@@ -1,4 +1,4 @@
-"""Rewrites Resize that TensorRT refuses: antialiased, cropped, aspect ratio kept, symmetric, integers, TensorFlow's nearest.
+"""Rewrites Resize where TensorRT refuses it: antialiasing, crops, kept aspect ratios, integers and some coordinate modes.
 
 Interpolation is done one axis after the other: gathers of the neighbours and a weighted sum, or a product with the
 matrix of weights where there are many. Weights are constants for known sizes, else the graph computes them.

@@ -86,7 +86,7 @@ def known_size(node: NodeView, index: int, axis: int) -> int | None:
 
 
 def split_sizes(total: int | None, given: np.ndarray | None, most: int) -> Sequence[int] | None:
-    """Sizes of the parts of SplitToSequence: listed, equal chunks with a smaller last one, or ones. None if unknown.
+    """Returns sizes of SplitToSequence's parts: listed, equal chunks with a smaller last one, or ones. None if unknown.
 
     Of more than `most` chunks only the number is right.
     """

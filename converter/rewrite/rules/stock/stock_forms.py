@@ -150,7 +150,9 @@ def require_opset(node: NodeView, opset: int, operator: str) -> None:
 
 
 def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
-    """Sizes along these axes of an operand of that rank. Raises RefusedError if one is unknown or the rank differs."""
+    """Returns sizes along these axes of an operand of that rank. Raises RefusedError if one is unknown or the rank
+    differs.
+    """
     dims = node.known_shape(index)
     if len(dims) != rank:
         raise RefusedError(
