@@ -1,4 +1,4 @@
-"""Tunes networks of real size on a GPU, and writes what `trtsmith tune` found beside the engine of `convert --precision fp16`.
+"""Tunes networks of real size on a GPU: `trtsmith tune` beside `convert --precision fp16`.
 
     python3 scripts/bench_tuning.py --bundle DIR --network resnet50   # writes benchmarks/<gpu>/tuning.json
 

@@ -72,10 +72,11 @@ class Ground:
     """What all engines of a search have in common.
 
     graphs: the model analysed in its own precision, rewritten and (as_is) not. profiles: as of the build.
-    feeds: inputs of the original, with which the precision phase looks for values beyond a type's range; given: whether they
-        are the user's. foreign: plugins of the user's libraries and of TensorRT. samples: to calibrate 8 bits with. explicit: the choices with all nodes that stay in
-        float32.
+    feeds: inputs of the original, with which the precision phase looks for values beyond a type's range. given: whether they
+        are the user's.
     seen, unseen: what the search judges by, and what the best engine is judged by after it.
+    foreign: plugins of the user's libraries and of TensorRT. samples: to calibrate 8 bits with.
+    explicit: the choices with all nodes that stay in float32.
     """
 
     options: ConvertOptions

@@ -13,6 +13,7 @@ from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 
 _EXPORTED = "model.onnx"
 
+
 def render_verdict(
     verdict: Verdict, model: object, engine: Path, flags: Sequence[str] = (), *, located: bool = False
 ) -> str:

@@ -107,7 +107,7 @@ def test_a_tight_bound_leaves_float32(card: Card) -> None:
 def test_no_engine_within_the_bound_is_said(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Card, "_narrow", lambda self, one: 5)
     with pytest.raises(
-        trtsmith.ConversionError, match="no engine is within the bound: the smallest error is 0.005"
+        trtsmith.ConversionError, match=r"no engine is within the bound: the smallest error is 0\.005"
     ):
         trtsmith.tune("model.onnx", max_error=1e-4, precisions=["fp16", "fp32"])
 
