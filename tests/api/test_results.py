@@ -190,7 +190,7 @@ def test_wrong_options_are_refused_in_four_parts(folder: Path, options: dict[str
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"precision": "half"}, "'half' is not a value of --precision"),
+        ({"precision": "quarter"}, "'quarter' is not a value of --precision"),
         ({"timeout": 0}, "0 is not a value of --timeout"),
         ({"expected": "y.npz"}, "outputs are given without their inputs"),
         ({"inputs": "x.npz", "shapes": {"x": (1, 4, 4)}}, "--shapes and --inputs are both given"),

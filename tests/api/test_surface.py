@@ -26,64 +26,100 @@ from trtsmith.converter.verify.verify_bundle import VerifyOptions
 ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = [
-    "Analysis", "BatchResult", "BundledEngine", "Conversion", "ConversionError", "Engine", "InvalidModelError",
-    "LibraryReport", "Located", "OpDef", "Problem", "Refitted", "Report", "Runner", "TrtsmithError", "UsageError",
-    "Verdict", "__version__", "batch", "bench", "bundle", "check", "check_plugin", "convert", "load", "load_report",
-    "locate", "operators", "refit", "rewrite", "run", "verify",
+    "Analysis",
+    "BatchResult",
+    "BundledEngine",
+    "Conversion",
+    "ConversionError",
+    "Engine",
+    "InvalidModelError",
+    "LibraryReport",
+    "Located",
+    "OpDef",
+    "Problem",
+    "Refitted",
+    "Report",
+    "Runner",
+    "TrtsmithError",
+    "Tuned",
+    "UsageError",
+    "Verdict",
+    "__version__",
+    "batch",
+    "bench",
+    "bundle",
+    "check",
+    "check_plugin",
+    "convert",
+    "load",
+    "load_report",
+    "locate",
+    "operators",
+    "refit",
+    "rewrite",
+    "run",
+    "tune",
+    "verify",
 ]  # fmt: skip
 
 SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
-    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, io_precision=False, "
-    "calibration=(), flavour='auto', plugins=(), prefer_stock=False, build=False, target=(), "
-    "optimization_level=None, timeout=None, mend=True, mend_with=(), reduce=True, "
+    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, "
+    "io_precision=False, calibration=(), flavour='auto', plugins=(), prefer_stock=False, build=False, "
+    "target=(), optimization_level=None, timeout=None, mend=True, mend_with=(), reduce=True, "
     "reduce_timeout=90.0, refused=None, force=False, ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
-    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, io_precision=False, "
-    "calibration=(), force=False, output=None, flavour='auto', expand=False, plugin_v2=False, runtime='', ops=(), "
-    "plugins_from_packages=True) -> Analysis",
+    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, "
+    "io_precision=False, calibration=(), force=False, output=None, flavour='auto', expand=False, "
+    "plugin_v2=False, runtime='', ops=(), plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
-    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, io_precision=False, "
-    "calibration=(), target=(), flavour='auto', embed_plugins=False, workspace=None, timing_cache=None, "
-    "optimization_level=None, layer_details=False, timeout=None, plugins=(), prefer_stock=False, bundle_for='', "
-    "plugins_aarch64=None, memory_pool_limit=(), refit=False, strip_plan=False, version_compatible=False, sparsity='', "
-    "use_dla_core=None, tactic_sources=(), hardware_compatibility_level='', weight_streaming=False, strongly_typed=False,"
-    " mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, expected=None, "
-    "reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
-    "verify='auto', output=None, force=False, html=None, ops=(), plugins_from_packages=True, verbose=False, "
-    "progress=None) -> Conversion",
+    "inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', float_lstm=False, "
+    "io_precision=False, calibration=(), recipe=None, target=(), flavour='auto', embed_plugins=False, "
+    "workspace=None, timing_cache=None, optimization_level=None, layer_details=False, timeout=None, "
+    "plugins=(), prefer_stock=False, as_is=False, bundle_for='', plugins_aarch64=None, "
+    "memory_pool_limit=(), refit=False, strip_plan=False, version_compatible=False, sparsity='', "
+    "use_dla_core=None, tactic_sources=(), hardware_compatibility_level='', weight_streaming=False, "
+    "strongly_typed=False, mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, "
+    "expected=None, reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
+    "verify='auto', output=None, force=False, html=None, ops=(), plugins_from_packages=True, "
+    "verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, shapes=None, expected=None, reference=None, "
     "load_inputs=(), load_outputs=None, save_inputs=None, save_outputs=None, rtol=None, atol=None, "
-    "not_compared=(), compare=None, precision='', plugins=(), flavour='auto', timeout=None, force=False, html=None, "
-    "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
+    "not_compared=(), compare=None, precision='', plugins=(), flavour='auto', timeout=None, force=False, "
+    "html=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
-    "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0, options=None, "
-    "cache=None, progress=None) -> Engine",
+    "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0, "
+    "options=None, cache=None, progress=None) -> Engine",
     "locate": "(model, engine=None, *, data_folder=None, on='auto', native=False, all=False, memory=1024, "
-    "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), keep_only=False, accumulate='', "
-    "float_lstm=False, io_precision=False, calibration=(), plugins=(), flavour='auto', timeout=None,"
-    " rtol=None, atol=None, output=None, force=False, html=None, ops=(), plugins_from_packages=True, "
-    "progress=None) -> Located",
+    "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), keep_only=False, "
+    "accumulate='', float_lstm=False, io_precision=False, calibration=(), plugins=(), flavour='auto', "
+    "timeout=None, rtol=None, atol=None, output=None, force=False, html=None, ops=(), "
+    "plugins_from_packages=True, progress=None) -> Located",
     "bench": "(target, *, shapes=None, at=('opt',), inputs=None, freeze=(), warmup_ms=200.0, duration_s=3.0, "
     "iterations=10, streams=1, transfers=True, cuda_graph='both', layers=10, against=(), torch='', "
     "plugin_vs_native=False, plugins=(), flavour='auto', timeout=None, force=False, html=None, ops=(), "
     "plugins_from_packages=True, verbose=False, progress=None) -> dict[str, Any]",
     "run": "(engine, inputs, *, plugins=(), flavour='auto', timeout=None, embedded_plugins=False, profile=0, "
-    "runtime_cache=None, specialization='eager', cuda_graph=False, force=False, verbose=False, progress=None) -> "
-    "dict[str, np.ndarray]",
+    "runtime_cache=None, specialization='eager', cuda_graph=False, force=False, verbose=False, "
+    "progress=None) -> dict[str, np.ndarray]",
     "batch": "(zoo, output, *, only=(), retry_failed=False, jobs=None, on=None, cache=None, no_cache=False, "
     "progress=None) -> BatchResult",
     "bundle": "(engine, output=None, *, force=False, runtime='triton', name=None, model_version=1, batching=None, "
-    "instances=1, queue_delay_us=100) -> "
-    "BundledEngine",
+    "instances=1, queue_delay_us=100) -> BundledEngine",
     "refit": "(engine, onnx, *, force=False, output=None, plugins=(), flavour='auto', timeout=None, ops=(), "
     "plugins_from_packages=True, verbose=False, progress=None) -> Refitted",
     "check_plugin": "(library, *, gpu=None, cases=(), timeout=120.0, ops=(), plugins_from_packages=True, progress=None) "
     "-> LibraryReport",
     "operators": "(*, ops=(), plugins_from_packages=True) -> tuple[OpDef, ...]",
+    "tune": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
+    "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
+    "inputs=None, max_error=None, minutes=5.0, samples=(), precisions=(), flavour='auto', "
+    "embed_plugins=False, workspace=None, timing_cache=None, timeout=None, plugins=(), "
+    "prefer_stock=False, expected=None, reference=None, output=None, force=False, ops=(), "
+    "plugins_from_packages=True, verbose=False, progress=None) -> Tuned",
 }
 
 FIELDS = {
@@ -234,8 +270,8 @@ def test_every_option_of_a_stage_is_set(name: str, declared: str, maker: str, op
 
 
 FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
-OF_ENGINES = ("bench", "bundle", "locate", "operators", "refit", "run", "check_plugin")
-NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "refit", "run", "verify"}
+OF_ENGINES = ("bench", "bundle", "locate", "operators", "refit", "run", "tune", "check_plugin")
+NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "refit", "run", "tune", "verify"}
 TAKE_MORE = {"bundle", "check_plugin"}  # an engine of TensorRT; a minute
 
 

@@ -30,7 +30,7 @@ def test_the_options_are_all_that_the_command_has_but_the_refused(
     assert len(command.options()) > 10
 
 
-READ = {"calibration", "expected", "inputs", "plugins"}
+READ = {"calibration", "expected", "inputs", "plugins", "recipe"}
 
 
 def test_no_option_of_a_zoo_names_a_file_that_is_written() -> None:
