@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from trtsmith.arguments import unheard
 from trtsmith.converter.base.errors import TrtsmithError
-from trtsmith.converter.base.output_file import check_report, write_report
+from trtsmith.converter.base.output_file import check_report, write_report, write_text
 from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert import reports
+from trtsmith.converter.convert.opening import name_of
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 
 if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
     from trtsmith.converter.locate.found import Located
     from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch
     from trtsmith.converter.pages.conversion_document import PageContent
+    from trtsmith.converter.tune.tune import Tuned, TuneOptions
     from trtsmith.converter.verify.verify_bundle import VerifiedBundle, VerifyOptions
 
 Content = Callable[[ModuleType], "PageContent"]
@@ -157,3 +159,17 @@ def check_timing(files: WrittenFiles, asked: BenchOptions) -> None:
 
 def write_timing(files: WrittenFiles, asked: BenchOptions, record: dict[str, Any]) -> None:
     files.write(record, lambda pages: pages.of_timing(files.words, asked, record))
+
+
+def tuning(html: Path | None, asked: TuneOptions, call: Callable[[], Tuned]) -> Tuned:
+    """Searches by the call, and writes the page. UsageError, before the call, if it cannot be written."""
+    from trtsmith.converter.pages.tuned_page import tuned_page
+    from trtsmith.converter.pages.writing import PageFiles
+
+    convert = asked.convert
+    others = (convert.model, convert.output, convert.inputs, convert.expected)
+    PageFiles(html).check(others, force=convert.force)
+    done = call()
+    if html is not None:
+        write_text(html, tuned_page(name_of(convert.model), done.to_json()), "--html", "the page")
+    return done

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from typing_extensions import Unpack
 
+from trtsmith import report_files
 from trtsmith.arguments import Example, ModelLike, logged, model_of, output_of, stage_options, with_operators
 from trtsmith.convert_function import CONVERSION, EngineFile, conversion_of
 from trtsmith.converter.base.options import keywords
 from trtsmith.converter.base.options.declared import only, with_defaults
+from trtsmith.converter.base.options.kinds import Flag, StrPath, path_of
 from trtsmith.converter.convert.conversion_options import PluginOptions
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
@@ -21,10 +23,20 @@ from trtsmith.converter.tune.tune import Tuned, TuneOptions, TuningOptions
 from trtsmith.converter.verify.references import ExpectationOptions
 from trtsmith.options import Operators, Replacing, Shapes, Telling, Torch
 
+
+class TunedFiles(Replacing, total=False):
+    """output"""
+
+    html: Annotated[
+        StrPath | None,
+        Flag("a page with the latency and error of every engine that was tried", "FILE", common=True),
+    ]
+
+
 TUNING = (
     *(Torch, Shapes, FreezingOptions, TuningOptions),
     only(BuilderOptions, "engine", "flavour", "embed_plugins", "workspace", "timing_cache", "timeout"),
-    *(PluginOptions, ExpectationOptions, EngineFile, Replacing, Operators, Telling),
+    *(PluginOptions, ExpectationOptions, EngineFile, TunedFiles, Operators, Telling),
 )
 """The options of `trtsmith tune`."""
 
@@ -51,6 +63,7 @@ def tune(
     precisions: what to choose from; (): "fp16", "fp32" and "bf16", with samples also "int8" and "fp8".
     output:     the engine; beside it NAME.recipe.json, which `convert(..., recipe=...)` applies on any machine; None: the
         engine's bytes are in `conversion.engine`.
+    html:       a file for a page with the latency and error of every engine that was tried.
 
     Other arguments are those of `convert`. The result is never slower than the engine of "fp16", nor than that of TensorRT's
     own import where that is within the bound.
@@ -64,4 +77,4 @@ def tune(
     """
     given = with_defaults(TUNING, options)
     asked = tuning_of(model_of(model, args, kwargs, given), output_of(given.output, args), given)
-    return stage.tune(asked, logged(given.progress))
+    return report_files.tuning(path_of(given.html), asked, lambda: stage.tune(asked, logged(given.progress)))

@@ -64,7 +64,15 @@ def zoo_commands() -> ZooCommands:
             lambda options: stage_options(Tolerances, Tolerances, options),
         ),
         OptionCheck(
-            ("keep-fp32", "keep-only", "accumulate", "io-precision", "calibration", "float-lstm", "precision"),
+            (
+                "keep-fp32",
+                "keep-only",
+                "accumulate",
+                "io-precision",
+                "calibration",
+                "float-lstm",
+                "precision",
+            ),
             lambda options: stage_options(PrecisionRequest, PrecisionRequest, options),
         ),
         OptionCheck(

@@ -276,6 +276,7 @@ class TuneKeywords(TypedDict, total=False):
     reference: References | None
     output: StrPath | None
     force: bool
+    html: StrPath | None
     ops: Paths
     plugins_from_packages: bool
     verbose: bool

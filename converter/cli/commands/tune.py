@@ -8,6 +8,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from trtsmith import report_files
 from trtsmith.arguments import named_model
 from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.base.options.kinds import Flag, StrPath
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.result(render_plan(known.first(), known.reduced))
         return EXIT_OK
     check_report(options.json, (asked.convert.model, output), "--json", force=options.force)
-    done = tune(asked, console.progress)
+    done = report_files.tuning(options.html, asked, lambda: tune(asked, console.progress))
     write_report(options.json, done.to_json(), "--json")
     if done.conversion is not None:
         for warning in done.conversion.warnings:

@@ -14,7 +14,8 @@ const Charts = (() => {
   }
 
   // points: {x, y, wrong, label(), pick}; y on a logarithmic scale, 0 and less at the lower edge; null: no number, at the upper.
-  function depth(all, { label, unit }) {
+  // joined: whether the worst of each place is a line.
+  function depth(all, { label, unit, joined = true }) {
     const W = 1200, H = 290, LEFT = 56, RIGHT = 12, TOP = 14, BOTTOM = 46;
     const points = fewer(all, W - LEFT - RIGHT);
     const known = points.map((point) => point.y).filter((value) => typeof value === "number" && value > 0);
@@ -46,7 +47,7 @@ const Charts = (() => {
     for (const point of points) if (typeof point.y === "number") worst.set(point.x, Math.max(worst.get(point.x) ?? 0, point.y));
     const way = [...worst].sort((one, other) => one[0] - other[0]).map(([x, y], at) => (at ? "L" : "M") + across(x).toFixed(1) + " " + up(y).toFixed(1)).join("");
     return svg("svg", { viewBox: `0 0 ${W} ${H}`, class: "chart", role: "img", "aria-label": label },
-      lines, way ? svg("path", { d: way, class: "way" }) : null, dots);
+      lines, joined && way ? svg("path", { d: way, class: "way" }) : null, dots);
   }
 
   // Of so many points that they cover each other the worst of each column of pixels, and all that are wrong.

@@ -25,6 +25,29 @@ LAYER = {
     "plugin": "Gate",
 }
 SUMS = [{"type": "MatMul", "plugin": "Gate", "layers": 3, "ms": 0.5, "share": 0.5}]
+TRIALS = [
+    {
+        "flags": "--precision fp16",
+        "failed": "",
+        "ms": 0.5,
+        "error": 1e-3,
+        "share_of_bound": 0.9,
+        "bytes": 2**20,
+    },
+    {"flags": "(no flags)", "failed": "", "ms": 1.5, "error": 1e-5, "share_of_bound": 0.01, "bytes": 2**21},
+    {
+        "flags": "--precision bf16",
+        "failed": "",
+        "ms": 0.4,
+        "error": 1e-2,
+        "share_of_bound": 9.0,
+        "bytes": 2**20,
+    },
+    {"flags": "--precision int8", "failed": "TensorRT refuses it"},
+]
+TUNED = {"best": TRIALS[0], "default": TRIALS[0], "trials": TRIALS}
+"""Of a search for the fastest engine."""
+
 VALUE = {
     "name": "v",
     "dtype": "float32",

@@ -22,12 +22,13 @@ from tests.converter.batch.results.sample import (
     write_results,
     zoo,
 )
-from tests.converter.pages.everything import EVERYTHING
+from tests.converter.pages.everything import EVERYTHING, TUNED
 from trtsmith.converter.batch.results.diff import diff_results
 from trtsmith.converter.batch.results.document import load_results
 from trtsmith.converter.batch.results.pages import diff_page
 from trtsmith.converter.batch.task import TaskStatus
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
+from trtsmith.converter.pages.tuned_page import tuned_page
 from trtsmith.converter.pages.writing import conversion_page
 
 pytestmark = pytest.mark.program(*NAMES)
@@ -59,7 +60,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     write_pair(folder, [record("a"), record("b")], new)
     diff = diff_results(load_results(folder / "old"), load_results(folder / "new"))
     (folder / "diff.html").write_text(diff_page(diff), encoding="utf-8")
-    kinds = ("conversion", "failure", "diff")
+    (folder / "tuned.html").write_text(tuned_page("m.onnx", TUNED), encoding="utf-8")
+    kinds = ("conversion", "failure", "diff", "tuned")
     return {kind: folder / f"{kind}.html" for kind in kinds} | {"batch": folder / "batch" / "index.html"}
 
 
@@ -89,7 +91,7 @@ def shown(browser: Chromium, pages: dict[str, Path]) -> Iterator[Shown]:
     assert browser.complaints() == [] and browser.requests() == []
 
 
-KINDS = [(kind, False) for kind in ("conversion", "failure", "batch", "diff")]
+KINDS = [(kind, False) for kind in ("conversion", "failure", "batch", "diff", "tuned")]
 KINDS += [("conversion", True), ("batch", True)]
 
 BEYOND = """(() => { const wide = document.documentElement.clientWidth;

@@ -134,6 +134,8 @@ def test_the_command_shows_what_it_tried(
         "fp16,fp32",
         "--json",
         "all.json",
+        "--html",
+        "all.html",
         "-q",
     ]
     assert main(words) == 0
@@ -141,6 +143,7 @@ def test_the_command_shows_what_it_tried(
     assert "best:" in shown and "recipe:   model.recipe.json" in shown
     document = json.loads((tmp_path / "all.json").read_text())
     assert document["best"]["flags"] in {row["flags"] for row in document["trials"]}
+    assert "<title>model.onnx - trtsmith tune</title>" in (tmp_path / "all.html").read_text()
 
 
 def test_the_plan_needs_no_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
