@@ -189,7 +189,7 @@ def test_a_click_on_a_node_tells_of_it(opened: Opened, tmp_path: Path) -> None:
     browser.click(x, y)  # the node in the middle, between input and output
     details = browser.evaluate("document.querySelector('.details').innerText")
     assert details.split("\n")[1:2] == ["inv"] and "MatrixInverse" in details and "plugin" in details
-    assert "nodes of custom operators become plugin nodes" in details
+    assert "custom operators with an alias become plugin nodes" in details
     browser.press("Escape")
     assert browser.evaluate("document.querySelector('.details').hidden") is True
 
