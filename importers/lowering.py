@@ -5,7 +5,7 @@ Pure ONNX: what comes out is a list of NodeProto, so that the graph-surgeon pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from trtsmith.importers.opdef import (
     Fields,
     Fragment,
     OpDef,
+    Port,
     Refusal,
 )
 from trtsmith.importers.registry import find_aliases, normalise_domain
@@ -127,6 +128,21 @@ def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]]
                 f"{counted(needed, 'input')}: {', '.join(alias.inputs)}",
                 "export the node with all of its inputs",
             )
+    raw = _raw_attributes(node, alias, slots)
+    attrs = raw if isinstance(raw, Refusal) else _read_attributes((*alias.attributes, *alias.constants), raw)
+    if isinstance(attrs, Refusal):
+        return attrs
+    found = AliasedNode(
+        attrs=attrs,
+        present=frozenset(names),
+        dtypes={name: node.dtypes[value] for name, value in names.items() if value in node.dtypes},
+        shapes={name: node.shapes[value] for name, value in names.items() if value in node.shapes},
+    )
+    return found, names
+
+
+def _raw_attributes(node: ForeignNode, alias: Alias, slots: list[str]) -> dict[str, Any] | Refusal:
+    """The attributes, with those that the node has as constant inputs. slots: the names of its other inputs."""
     raw = {name: value for name, value in node.attributes.items() if name not in PLUGIN_ATTRIBUTES}
     extra = list(node.inputs[len(slots) :])
     while extra and not extra[-1]:
@@ -149,16 +165,7 @@ def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]]
                 "make it an initializer where the model is exported",
             )
         raw[attr.name] = array.astype(np.int64 if array.dtype == bool else array.dtype).reshape(-1).tolist()
-    attrs = _read_attributes((*alias.attributes, *alias.constants), raw)
-    if isinstance(attrs, Refusal):
-        return attrs
-    found = AliasedNode(
-        attrs=attrs,
-        present=frozenset(names),
-        dtypes={name: node.dtypes[value] for name, value in names.items() if value in node.dtypes},
-        shapes={name: node.shapes[value] for name, value in names.items() if value in node.shapes},
-    )
-    return found, names
+    return raw
 
 
 def _read_attributes(declared: tuple[Attr, ...], raw: Mapping[str, Any]) -> dict[str, Any] | Refusal:
@@ -205,101 +212,113 @@ def _emit(
             f"{len(outputs)}: {', '.join(outputs)}",
             "remove the other one",
         )
-
-    base = (
-        f"{node.outputs[0]}/{op.name}"  # outputs have one name in a graph; nodes may have none, or share one
-    )
-    values = dict(names)
-    nodes: list[onnx.NodeProto] = []
-    notes: list[str] = []
-    known = dict(node.dtypes)
-    target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
-    given = found
-    if alias.prologue:
-        own = {port.name for port in op.inputs if port.type == "F"}  # of float32 in any case
-        found = _align(found, own, values, known, nodes, notes, base)
-        floats = [dtype for dtype in found.dtypes.values() if dtype in _FLOATS]
-        if floats:
-            target["T"] = floats[0]
-    nodes += _fragment(alias.prologue, found, values, base)
-    dtypes = {local: known[value] for local, value in values.items() if value in known}
-    plugin_inputs = []
-    for port in op.inputs:
-        value = values.get(port.name, "")
-        if not value:
-            if not port.optional:
-                raise LookupError(f"alias {alias.op_type} gives no value to port {port.name} of {op.name}")
-            continue
-        have = dtypes.get(port.name, target.get(port.type))
-        if have is not None:
-            single = port.type == "F" and have in _FLOATS
-            want = target.setdefault(port.type, "float32" if single else _WIDEN.get(have, have))
-            if want not in TYPE_VARIABLES[port.type]:
-                allowed = ", ".join(TYPE_VARIABLES[port.type])
-                return Refusal(
-                    f"input {port.name!r} is {have}",
-                    f"one of {allowed}",
-                    f"cast {port.name!r} where the model is exported",
-                )
-            if have != want:
-                cast = f"{base}/{port.name}_{want}"
-                nodes.append(_cast(value, cast, want))
-                notes.append(f"{port.name} cast from {have} to {want}")
-                value = cast
-        plugin_inputs.append(value)
-
-    results = dict(zip(outputs, node.outputs, strict=False))
-    first = next((node.dtypes[value] for value in node.inputs if node.dtypes.get(value) in _FLOATS), None)
-    back_to = first if first in _WIDEN else None
-    plugin_outputs, after = [], []
-    for port in op.outputs:
-        value = results[port.name] if results.get(port.name) else f"{base}/{port.name}"
-        values[port.name] = value
-        if back_to is not None and port.type in ("T", "E"):
-            narrow = f"{value}_{target[port.type]}"
-            after.append(_cast(narrow, value, back_to))
-            value = narrow
-        plugin_outputs.append(value)
-    plugin = helper.make_node(
-        op.name,
-        plugin_inputs,
-        plugin_outputs,
-        name=f"{node.name}/{op.name}" if node.name else base,
-        domain=PLUGIN_NAMESPACE,
-    )
-    plugin.attribute.extend(  # a field may be called as an argument of make_node is: name, inputs
-        helper.make_attribute(key, value) for key, value in sorted(plugin_attributes(op, fields).items())
-    )
-    values |= {name: results[name] for name in outputs if results.get(name)}
-    epilogue = _fragment(alias.epilogue, given, values, f"{base}/after")  # ports have the node's types again
-    return Lowered(op, alias, fields, (*nodes, plugin, *after, *epilogue), plugin.name, tuple(notes))
+    work = _Lowering(node, op, alias, dict(names))
+    work.add_prologue(found)
+    plugin_inputs = work.inputs()
+    if isinstance(plugin_inputs, Refusal):
+        return plugin_inputs
+    return work.finished(plugin_inputs, outputs, fields, found)
 
 
-def _align(
-    found: AliasedNode,
-    own: Container[str],
-    values: dict[str, str],
-    known: dict[str, str],
-    nodes: list[onnx.NodeProto],
-    notes: list[str],
-    base: str,
-) -> AliasedNode:
-    """Floating inputs of a prologue cast to the dtype of the first, so that its operators see one dtype.
+class _Lowering:
+    """A foreign node in our operators, in the making.
 
-    own: names of those that the prologue does not read.
+    values: of the graph by their names in the alias. base: of the names of new ones: outputs have one name in a graph; nodes
+    may have none, or share one.
     """
-    floats = {name: dtype for name, dtype in found.dtypes.items() if dtype in _FLOATS and name not in own}
-    if not floats:
-        return found
-    first = next(iter(floats.values()))
-    want = _WIDEN.get(first, first)
-    for name, have in floats.items():
-        if have != want:
-            cast = f"{base}/{name}_{want}"
-            nodes.append(_cast(values[name], cast, want))
-            notes.append(f"{name} cast from {have} to {want}")
-            values[name], known[cast] = cast, want
-    return replace(found, dtypes={**found.dtypes, **dict.fromkeys(floats, want)})
+
+    def __init__(self, node: ForeignNode, op: OpDef, alias: Alias, values: dict[str, str]) -> None:
+        self._node, self._op, self._alias, self._values = node, op, alias, values
+        self._base = f"{node.outputs[0]}/{op.name}"
+        self._nodes: list[onnx.NodeProto] = []
+        self._notes: list[str] = []
+        self._known = dict(node.dtypes)
+        self._target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
+
+    def add_prologue(self, found: AliasedNode) -> None:
+        if self._alias.prologue:
+            found = self._aligned(found)
+            floats = [dtype for dtype in found.dtypes.values() if dtype in _FLOATS]
+            if floats:
+                self._target["T"] = floats[0]
+        self._nodes += _fragment(self._alias.prologue, found, self._values, self._base)
+
+    def _aligned(self, found: AliasedNode) -> AliasedNode:
+        """Casts floating inputs of a prologue to the dtype of the first, so that its operators see one dtype."""
+        own = {port.name for port in self._op.inputs if port.type == "F"}  # of float32 in any case
+        floats = {name: dtype for name, dtype in found.dtypes.items() if dtype in _FLOATS and name not in own}
+        if not floats:
+            return found
+        first = next(iter(floats.values()))
+        want = _WIDEN.get(first, first)
+        for name, have in floats.items():
+            if have != want:
+                self._values[name] = cast = self._converted(name, self._values[name], have, want)
+                self._known[cast] = want
+        return replace(found, dtypes={**found.dtypes, **dict.fromkeys(floats, want)})
+
+    def _converted(self, name: str, value: str, have: str, want: str) -> str:
+        cast = f"{self._base}/{name}_{want}"
+        self._nodes.append(_cast(value, cast, want))
+        self._notes.append(f"{name} cast from {have} to {want}")
+        return cast
+
+    def inputs(self) -> list[str] | Refusal:
+        """The values that the plugin reads, in the order of its ports."""
+        known = self._known
+        dtypes = {local: known[value] for local, value in self._values.items() if value in known}
+        read = []
+        for port in self._op.inputs:
+            value = self._values.get(port.name, "")
+            if value:
+                have = dtypes.get(port.name, self._target.get(port.type))
+                found = self._input(port, value, have) if have is not None else value
+                if isinstance(found, Refusal):
+                    return found
+                read.append(found)
+            elif not port.optional:
+                what = f"alias {self._alias.op_type} gives no value to port {port.name} of {self._op.name}"
+                raise LookupError(what)
+        return read
+
+    def _input(self, port: Port, value: str, have: str) -> str | Refusal:
+        """The value in the type that the port's type variable takes."""
+        single = port.type == "F" and have in _FLOATS
+        want = self._target.setdefault(port.type, "float32" if single else _WIDEN.get(have, have))
+        if want not in TYPE_VARIABLES[port.type]:
+            return Refusal(
+                f"input {port.name!r} is {have}",
+                f"one of {', '.join(TYPE_VARIABLES[port.type])}",
+                f"cast {port.name!r} where the model is exported",
+            )
+        return value if have == want else self._converted(port.name, value, have, want)
+
+    def finished(
+        self, plugin_inputs: list[str], outputs: list[str], fields: Fields, given: AliasedNode
+    ) -> Lowered:
+        """With the plugin's node, and what comes behind it. outputs: the alias's. given: the node as it was read."""
+        node, op, values, base = self._node, self._op, self._values, self._base
+        results = dict(zip(outputs, node.outputs, strict=False))
+        first = next((node.dtypes[value] for value in node.inputs if node.dtypes.get(value) in _FLOATS), None)
+        back_to = first if first in _WIDEN else None
+        plugin_outputs, after = [], []
+        for port in op.outputs:
+            values[port.name] = value = results.get(port.name) or f"{base}/{port.name}"
+            if back_to is not None and port.type in ("T", "E"):
+                narrow = f"{value}_{self._target[port.type]}"
+                after.append(_cast(narrow, value, back_to))
+                value = narrow
+            plugin_outputs.append(value)
+        name = f"{node.name}/{op.name}" if node.name else base
+        plugin = helper.make_node(op.name, plugin_inputs, plugin_outputs, name=name, domain=PLUGIN_NAMESPACE)
+        plugin.attribute.extend(  # a field may be called as an argument of make_node is: name, inputs
+            helper.make_attribute(key, value) for key, value in sorted(plugin_attributes(op, fields).items())
+        )
+        values |= {name: results[name] for name in outputs if results.get(name)}
+        # ports have the node's types again
+        epilogue = _fragment(self._alias.epilogue, given, values, f"{base}/after")
+        nodes = (*self._nodes, plugin, *after, *epilogue)
+        return Lowered(op, self._alias, fields, nodes, plugin.name, tuple(self._notes))
 
 
 def _cast(source: str, result: str, dtype: str) -> onnx.NodeProto:
