@@ -73,7 +73,6 @@ class Flavour:
     module: ModuleType
     name: str
     version: tuple[int, ...]
-    strongly_typed: bool = True
 
     @property
     def is_rtx(self) -> bool:

@@ -65,7 +65,7 @@ class Reduced:
     nodes:    their numbers in `subject`. total: how many nodes the graph has.
     error:    what TensorRT said of them, or how its process ended.
     level:    the builder's optimisation level, where it is not the one that was asked for.
-    trials, seconds: what it took. complete: whether no node can be left out; False where the time was up.
+    seconds: what it took. complete: whether no node can be left out; False where the time was up.
     """
 
     model: Model
@@ -74,7 +74,6 @@ class Reduced:
     total: int
     error: BuildRefused | ChildDied
     level: int | None
-    trials: int
     seconds: float
     complete: bool
 
@@ -151,7 +150,6 @@ def reduce_refusal(
         len(table.entries),
         trials.error,
         trials.request.optimization_level,
-        trials.done,
         time.monotonic() - started,
         complete,
     )

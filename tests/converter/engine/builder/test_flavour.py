@@ -208,7 +208,7 @@ def test_rtx_refusing_a_target_is_an_error() -> None:
 
 def test_real_rtx_loads() -> None:
     rtx = fl.load_flavour("tensorrt_rtx")
-    assert rtx.is_rtx and rtx.strongly_typed
+    assert rtx.is_rtx
     assert "sm86" in targets.supported_targets(rtx)
     assert fl.network_flags(rtx) > 0
 
