@@ -165,7 +165,7 @@ class _Planning:
             self._add(node, Route.NATIVE, _IMPORTED)
 
     def _add(self, node: onnx.NodeProto, route: Route, how: str, *, foreign: bool = False) -> None:
-        self.nodes.append(PlannedNode(node.name, _kind(node), route, how, foreign=foreign))
+        self.nodes.append(PlannedNode(node.name, op_name(node), route, how, foreign=foreign))
 
     def _take_ours(self, node: onnx.NodeProto, whose: Rewrite | None) -> None:
         op, record = self._ours[node.op_type], self._replaced.get(node.name, whose)
@@ -189,18 +189,13 @@ class _Planning:
             self._add(node, Route.NATIVE, _IMPORTED)
         else:
             problem = self._foreign.missing(node, self._path) or unknown_operator(
-                node, _kind(node), self._path
+                node, op_name(node), self._path
             )
             self.problems.append(problem)
             self._add(node, Route.UNSUPPORTED, problem.what)
 
 
 _IMPORTED = "imported by TensorRT's ONNX parser"
-
-
-def _kind(node: onnx.NodeProto) -> str:
-    domain = normalise_domain(node.domain)
-    return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
 def _long_names(proto: onnx.ModelProto) -> Iterator[Problem]:
