@@ -202,6 +202,13 @@ def own_alias(op: OpDef) -> Alias:
     )
 
 
+OperatorId = tuple[str, str]
+"""Domain, as `normalise_domain` gives it, and op_type."""
+
+FunctionId = tuple[str, str, str]
+"""Domain, as `normalise_domain` gives it, name and overload of a function of a model."""
+
+
 def normalise_domain(domain: str | None) -> str:
     """Returns "" for both names of the default domain."""
     return "" if domain in (None, "ai.onnx") else str(domain)

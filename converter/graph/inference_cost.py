@@ -19,7 +19,7 @@ from onnx import TensorProto, numpy_helper
 
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.tensors import is_external
-from trtsmith.importers.registry import normalise_domain
+from trtsmith.importers.registry import FunctionId, normalise_domain
 
 MOST_IN_SHAPES = 1 << 22
 """Dimensions of all shapes together: onnx makes a message of 48 bytes for each, and so does who reads its result."""
@@ -87,10 +87,6 @@ class InferenceCost:
     elements: float
 
 
-Kind = tuple[str, str, str]
-"""Domain, name and overload of a function."""
-
-
 class _Value(NamedTuple):
     """What onnx may know of a value, at most.
 
@@ -133,7 +129,7 @@ def inference_cost(proto: onnx.ModelProto, *, inferred: bool) -> InferenceCost:
 
 
 class _Walk:
-    def __init__(self, inferred: bool, functions: Mapping[Kind, onnx.FunctionProto]) -> None:
+    def __init__(self, inferred: bool, functions: Mapping[FunctionId, onnx.FunctionProto]) -> None:
         self.dimensions: float = 0
         self.elements: float = 0
         self._inferred = inferred
@@ -332,7 +328,7 @@ _GROWING: Mapping[str, Callable[[Sequence[float]], float]] = {"Add": sum, "Sub":
 """How large the numbers become that these operators make of others."""
 
 
-def _kind(domain: str, name: str, overload: str) -> Kind:
+def _kind(domain: str, name: str, overload: str) -> FunctionId:
     return normalise_domain(domain), name, overload
 
 

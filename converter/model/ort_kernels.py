@@ -9,10 +9,7 @@ from typing import Any
 import onnx
 
 from trtsmith.converter.model.check import iter_graphs, iter_tensors
-from trtsmith.importers.registry import normalise_domain
-
-Kind = tuple[str, str]
-"""Domain and op_type."""
+from trtsmith.importers.registry import OperatorId, normalise_domain
 
 _CPU = "CPUExecutionProvider"
 _OF_TENSORRT = "_TRT"
@@ -20,7 +17,7 @@ _OF_TENSORRT = "_TRT"
 
 
 @cache
-def operators_that_run() -> frozenset[Kind]:
+def operators_that_run() -> frozenset[OperatorId]:
     """Returns operators with a CPU kernel, and ONNX functions of such operators, which onnxruntime inlines.
 
     GroupNorm and some fifty others of com.microsoft have a schema and kernels for GPUs alone: a session with one of them
@@ -70,7 +67,7 @@ def depends_on_threads(graph: onnx.GraphProto) -> bool:
     return not _SPLIT_BY_THREADS.isdisjoint(_kinds(graph))
 
 
-def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
+def quantised(proto: onnx.ModelProto) -> frozenset[OperatorId]:
     """Returns the model's operators on quantized values."""
     return frozenset(
         (domain, op_type)
@@ -100,7 +97,7 @@ def holds_any(proto: onnx.ModelProto, kinds: Collection[int]) -> bool:
     )
 
 
-def _kinds(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Kind]:
+def _kinds(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[OperatorId]:
     """The domain and op_type of every node, including subgraphs."""
     for node in graph.node:
         yield node.domain, node.op_type

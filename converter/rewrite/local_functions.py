@@ -15,18 +15,15 @@ from trtsmith.converter.base.process.foreign_code import foreign_code
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.native_operators import native_operators
-from trtsmith.importers.registry import find_aliases, normalise_domain
-
-Kind = tuple[str, str]
-"""(domain, op_type)"""
+from trtsmith.importers.registry import OperatorId, find_aliases, normalise_domain
 
 
-def all_functions(model: Model) -> Iterator[Kind]:
+def all_functions(model: Model) -> Iterator[OperatorId]:
     """Returns the kinds of all functions in the model."""
     return ((normalise_domain(f.domain), f.name) for f in model.proto.functions)
 
 
-def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> frozenset[Kind]:
+def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> frozenset[OperatorId]:
     """Finds called functions that contain such a node, directly or through functions that they call.
 
     One that is an alias of ours stands for its operator, and is left out.
@@ -60,7 +57,7 @@ def inlined(model: Model) -> Model:
     return inline(model, frozenset(all_functions(model)))
 
 
-def inline(model: Model, functions: frozenset[Kind]) -> Model:
+def inline(model: Model, functions: frozenset[OperatorId]) -> Model:
     """Returns the model with these functions inlined; itself if there are none.
 
     A function that was written for another opset than the model's stays: onnx does not inline it.
@@ -98,5 +95,5 @@ def _nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
         yield from part.node
 
 
-def _kind(node: onnx.NodeProto) -> Kind:
+def _kind(node: onnx.NodeProto) -> OperatorId:
     return normalise_domain(node.domain), node.op_type

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 import onnx
 
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import normalise_domain
+from trtsmith.importers.registry import FunctionId, normalise_domain
 
 _AGAIN = "export the model again, or inline the functions (onnx.inliner) before the model is saved"
 
@@ -24,9 +24,6 @@ MOST_BYTES = 1 << 27
 
 MOST_DEPTH = 100
 """Functions that call each other in a row: onnx's inference and inliner take no more."""
-
-Kind = tuple[str, str, str]
-"""Domain, name and overload."""
 
 
 def check_functions(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
@@ -66,7 +63,10 @@ def _body_bytes(function: onnx.FunctionProto) -> int:
 
 
 def _check_calls(
-    calls: Mapping[Kind, Counter[Kind]], bytes_: Mapping[Kind, int], main: Counter[Kind], file: str
+    calls: Mapping[FunctionId, Counter[FunctionId]],
+    bytes_: Mapping[FunctionId, int],
+    main: Counter[FunctionId],
+    file: str,
 ) -> Iterator[Problem]:
     """Reports recursion, and functions that expand to too many nodes, by counting only. calls: the operators of each
     function's nodes. main: those of the graph.
@@ -80,9 +80,9 @@ def _check_calls(
         where = f"{file}: {' <- '.join(_shown(kind) for kind in circle[:5])}"
         yield Problem(what, where, "functions without recursion", _AGAIN)
         return
-    nodes: dict[Kind, int] = {}
-    sizes: dict[Kind, int] = {}
-    depths: dict[Kind, int] = {}
+    nodes: dict[FunctionId, int] = {}
+    sizes: dict[FunctionId, int] = {}
+    depths: dict[FunctionId, int] = {}
     for kind in kinds:
         nodes[kind] = sum(count * (1 + nodes.get(called, 0)) for called, count in calls[kind].items())
         sizes[kind] = bytes_[kind] + sum(
@@ -111,9 +111,9 @@ def _nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
                 yield from _nodes(graph.node)
 
 
-def _kind(node: onnx.NodeProto) -> Kind:
+def _kind(node: onnx.NodeProto) -> FunctionId:
     return normalise_domain(node.domain), node.op_type, node.overload
 
 
-def _shown(kind: Kind) -> str:
+def _shown(kind: FunctionId) -> str:
     return "::".join(part[:100] for part in kind if part)
