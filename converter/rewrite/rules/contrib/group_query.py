@@ -105,15 +105,8 @@ def contrib_group_query_rule(node: NodeView) -> Replacement | Refusal | None:
     if fault is not None:
         return fault
     size = width // (queries if node.input(1) else queries + 2 * keys)
-    half = (node.shape(7) or (None,))[-1]
-    if node.attributes.get("do_rotary") and not (node.input(7) and node.input(8)):
-        return Refusal(
-            "do_rotary = 1 without the cos and sin tables",
-            "the inputs 'cos_cache' and 'sin_cache'",
-            "export the model again",
-        )
-    if node.attributes.get("do_rotary") and half is None:
-        return node.unknown(7, "the last size")
+    if (fault := _rotary_fault(node)) is not None:
+        return fault
     w = Writer(node)
     parts = (
         w.split(w.x[0], [queries * size, keys * size, keys * size], 2)
@@ -123,18 +116,32 @@ def contrib_group_query_rule(node: NodeView) -> Replacement | Refusal | None:
     counts = (queries, keys, keys)
     query, key, value = (heads(w, part, count, size) for part, count in zip(parts, counts, strict=True))
     at = _places(w, query)
-    if node.attributes.get("do_rotary") and half is not None:
-        interleaved = bool(node.attributes.get("rotary_interleaved"))
-        query, key = (
-            rotate(
-                w, data, at.own, (w.x[7], w.x[8]), 2 * half, interleaved=interleaved, partial=2 * half != size
-            )
-            for data in (query, key)
-        )
+    if node.attributes.get("do_rotary"):
+        query, key = (_rotated(w, at, data, size) for data in (query, key))
     key, value = (_cached(w, at, x, index, keys, size, dtype) for x, index in ((key, 3), (value, 4)))
     result = _attention(w, at, query, key, value, queries, keys, size, dtype)
     nodes = w.finish(result, key, value)
     return Replacement(nodes, "a cache that is put together, two products and a Softmax", _notes(node))
+
+
+def _rotary_fault(node: NodeView) -> Refusal | None:
+    if not node.attributes.get("do_rotary"):
+        return None
+    if not (node.input(7) and node.input(8)):
+        return Refusal(
+            "do_rotary = 1 without the cos and sin tables",
+            "the inputs 'cos_cache' and 'sin_cache'",
+            "export the model again",
+        )
+    return node.unknown(7, "the last size") if (node.shape(7) or (None,))[-1] is None else None
+
+
+def _rotated(w: Writer, at: _CachePlaces, data: Value, size: int) -> Value:
+    """The queries or keys, turned by the tables of the node. size: of a head."""
+    node = w.node
+    turned = 2 * ((node.shape(7) or (None,))[-1] or 0)
+    interleaved = bool(node.attributes.get("rotary_interleaved"))
+    return rotate(w, data, at.own, (w.x[7], w.x[8]), turned, interleaved=interleaved, partial=turned != size)
 
 
 def _notes(node: NodeView) -> tuple[str, ...]:

@@ -49,21 +49,13 @@ def many_axes_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _narrowed(node: NodeView) -> Replacement | None:
-    perm = list(range(node.rank(0) or 0))
-    functions: list[NodeView] = []
-    maker = node.maker(0)
-    while maker is not None and maker.rank(0) == len(perm):
-        if maker.is_a("Transpose"):
-            order = maker.attributes.get("perm") or list(range(len(perm)))[::-1]
-            perm = [order[p] for p in perm]
-        elif maker.is_a(*_FUNCTIONS) and all(_is_number(maker, i) for i in range(1, len(maker.inputs))):
-            functions.append(maker)
-        else:
-            return None
-        maker = maker.maker(0)
+    found = _before(node)
+    if found is None:
+        return None
+    maker, perm, functions = found
     w = Writer(node)
-    sizes = _sizes(maker, w) if maker is not None and (maker.rank(0) or _MOST + 1) <= _MOST else None
-    if maker is None or sizes is None:
+    sizes = _sizes(maker, w)
+    if sizes is None:
         return None
     data = w.value(maker.input(0))
     for one in reversed(functions):
@@ -76,6 +68,24 @@ def _narrowed(node: NodeView) -> Replacement | None:
         return None
     result = w.Reshape(data, target, **node.own("allowzero"))
     return Replacement(w.finish(result), f"Transpose of {len(perm)} axes as one of at most {_MOST}")
+
+
+def _before(node: NodeView) -> tuple[NodeView, list[int], list[NodeView]] | None:
+    """The node that makes many axes of few; the transposition from there; the functions on the way, the last one first."""
+    perm = list(range(node.rank(0) or 0))
+    functions: list[NodeView] = []
+    maker = node.maker(0)
+    while maker is not None and maker.rank(0) == len(perm):
+        if maker.is_a("Transpose"):
+            order = maker.attributes.get("perm") or list(range(len(perm)))[::-1]
+            perm = [order[p] for p in perm]
+        elif maker.is_a(*_FUNCTIONS) and all(_is_number(maker, i) for i in range(1, len(maker.inputs))):
+            functions.append(maker)
+        else:
+            return None
+        maker = maker.maker(0)
+    few = maker is not None and (maker.rank(0) or _MOST + 1) <= _MOST
+    return (maker, perm, functions) if maker is not None and few else None
 
 
 def _is_number(node: NodeView, index: int) -> bool:
