@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 
@@ -24,6 +25,10 @@ class Problem:
         """The four parts as lines; further lines of a part are indented, so that a name cannot imitate another part."""
         what, where, expected, fix = (text.replace("\n", "\n    ") for text in self.to_json().values())
         return f"{what}\n  where:    {where}\n  expected: {expected}\n  fix:      {fix}"
+
+    def reworded(self, said: Callable[[str], str]) -> Problem:
+        """The same with other words in each part."""
+        return Problem(**{part: said(text) for part, text in self.to_json().items()})
 
     def to_json(self) -> dict[str, str]:
         """Returns the parts by their names."""

@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, ParamSpec, TypeVar, get_args
 
+from trtsmith.argument_words import naming_arguments
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import Options, options_of
 from trtsmith.converter.base.options.kinds import OptionKind, PrecisionName, kind_of
@@ -42,7 +43,7 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
             ]
             if problems:
                 raise UsageError(problems)
-            return function(*arguments, **named)
+            return naming_arguments(kinds, lambda: function(*arguments, **named))
 
         call.__signature__ = spelled  # type: ignore[attr-defined]
         return call

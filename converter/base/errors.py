@@ -63,8 +63,5 @@ def problems_named(file: Path, users: object) -> Iterator[None]:
     try:
         yield
     except TrtsmithError as error:
-        raise type(error)([_renamed(p, str(file), str(users)) for p in error.problems]) from error
-
-
-def _renamed(problem: Problem, old: str, new: str) -> Problem:
-    return Problem(**{part: text.replace(old, new) for part, text in problem.to_json().items()})
+        problems = [p.reworded(lambda text: text.replace(str(file), str(users))) for p in error.problems]
+        raise type(error)(problems) from error

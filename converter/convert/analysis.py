@@ -105,6 +105,15 @@ class Analysis:
         """Every problem that prevents the conversion."""
         return (*self.plan.problems, *self.refusal)
 
+    def reworded(self, said: Callable[[str], str]) -> Analysis:
+        """The same with other words in its problems and warnings."""
+        plan = replace(
+            self.plan,
+            problems=tuple(one.reworded(said) for one in self.plan.problems),
+            warnings=tuple(map(said, self.plan.warnings)),
+        )
+        return replace(self, plan=plan, refusal=tuple(one.reworded(said) for one in self.refusal))
+
     def needed(self) -> Analysis:
         """Returns itself. Raises ConversionError with every problem if a node does not reach TensorRT."""
         if not self.convertible:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,10 @@ class Conversion:
     def passed(self) -> bool:
         """Whether nothing speaks against the engine: its outputs agree, or no comparison was asked for."""
         return self.verdict is None or self.verdict.passed
+
+    def reworded(self, said: Callable[[str], str]) -> Conversion:
+        """The same with other words in its warnings."""
+        return replace(self, warnings=tuple(map(said, self.warnings)))
 
     def summary(self) -> str:
         """The verdict, the engine and the routes of the nodes, a line each; then warnings."""

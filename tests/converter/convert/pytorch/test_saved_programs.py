@@ -271,8 +271,8 @@ def test_a_program_that_takes_too_long(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(trtsmith.ConversionError) as caught:
         trtsmith.convert(saved, tmp_path / "net.plan", export_timeout=0.5)
     (problem,) = caught.value.problems
-    assert "did not finish within 0.5 s" in problem.what and "--export-timeout" in problem.fix
-    with pytest.raises(trtsmith.UsageError, match="--export-timeout"):
+    assert "did not finish within 0.5 s" in problem.what and "export_timeout=" in problem.fix
+    with pytest.raises(trtsmith.UsageError, match="export_timeout"):
         trtsmith.check(saved, export_timeout=-1)
 
 

@@ -1,0 +1,58 @@
+"""Messages of the public API: they name its arguments as Python writes them, and no flags of the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import trtsmith
+from tests.converter.models import relu, written
+from tests.converter.rewrite.precision.networks import normal
+from trtsmith.argument_words import ArgumentWords
+from trtsmith.convert_function import CONVERSION
+from trtsmith.converter.base.options.declared import options_of
+
+WORDS = ArgumentWords({option.name: option.kind for option in options_of(CONVERSION)})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("--keep-fp32 has no effect without --precision", "keep_fp32 has no effect without precision"),
+        ("add --precision fp16, or remove --keep-fp32", 'add precision="fp16", or remove keep_fp32'),
+        ("--precision fp32 computes it in float32", 'precision="fp32" computes it in float32'),
+        ("replace it with --force", "replace it with force=True"),
+        ("--no-verify skips it, --no-mend reports it", "verify=None skips it, mend=False reports it"),
+        ("--shapes images=1x3x64x64:2x3x64x64:8x3x64x64", 'shapes="images=1x3x64x64:2x3x64x64:8x3x64x64"'),
+        ("--target sm86,sm89, or --timeout 5", 'target="sm86,sm89", or timeout=5'),
+        ("--calibration samples.npz; --inputs FILE.npz", 'calibration="samples.npz"; inputs="FILE.npz"'),
+        ("--freeze 'my axes=[0,1]'", 'freeze="my axes=[0,1]"'),
+        ("`trtsmith run ENGINE --list` shows the inputs", "`trtsmith run ENGINE --list` shows the inputs"),
+        (
+            "trtsmith locate m.onnx --inputs a.npz; or --inputs",
+            "trtsmith locate m.onnx --inputs a.npz; or inputs",
+        ),
+        ("--nonsense stays, and so does a--force", "--nonsense stays, and so does a--force"),
+    ],
+)
+def test_flags_become_arguments(text: str, said: str) -> None:
+    assert WORDS.said(text) == said
+
+
+def test_errors_and_results_name_arguments(tmp_path: Path) -> None:
+    model = relu(tmp_path / "m.onnx", ("n", 3))
+    (tmp_path / "e.plan").write_text("mine")
+    with pytest.raises(trtsmith.UsageError) as caught:
+        trtsmith.convert(model, tmp_path / "e.plan", shapes={"x": (1, 3)})
+    assert "force=True" in str(caught.value) and "--" not in str(caught.value)
+    axes = "(float[2,3] x, int64[1] axes) => (float[2,1] y) { y = ReduceMean (x, axes) }"
+    (problem,) = trtsmith.check(written(tmp_path / "axes.onnx", axes, opset=18)).problems
+    assert 'freeze="axes=' in problem.fix and "--" not in problem.fix
+    text = (
+        "(float[2,8] x) => (float[2,8] y) { a = MatMul (x, w) b = Softmax <axis = 0> (a) y = MatMul (b, w) }"
+    )
+    model = written(tmp_path / "p.onnx", text, {"w": normal(8, 8)})
+    done = trtsmith.convert(model, precision="fp16", target="sm86", verify="graph")
+    (warning,) = (text for text in done.warnings if "generated inputs only" in text)
+    assert warning.endswith('inputs="FILE.npz" tries them')

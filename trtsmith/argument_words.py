@@ -1,0 +1,67 @@
+"""Names arguments of the public API in messages that were written with the flags of the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.options.kinds import Kind
+
+T = TypeVar("T")
+
+_FLAG = re.compile(
+    r"`[^`]*`|\btrtsmith [a-z]+ [^;]*"  # commands of a terminal stay as they are
+    r"|(?<![\w-])--(?P<flag>[a-z][a-z0-9-]*)(?:[ =](?P<value>'[^']*'|[^\s;()'\"]*[^\s;,()'\".:]))?"
+)
+_VALUE = re.compile(r"'.*'|.*[0-9=/:*.\[].*|[A-Z][A-Z_|]*(?:\.[a-z]+)?")
+"""A word behind a flag that is its value, and not one of the sentence: quoted, a number, a file, a range, or CAPITALS."""
+
+_NONE = {"no-verify": "verify"}
+"""By flag, the argument that is None instead."""
+
+
+class ArgumentWords:
+    """The arguments of one function. kinds: by name; None of those that are no options."""
+
+    def __init__(self, kinds: Mapping[str, Kind | None]) -> None:
+        self._kinds = kinds
+
+    def said(self, text: str) -> str:
+        """The text with the function's arguments in the place of their flags: "force=True" for "--force"."""
+        return _FLAG.sub(self._argument, text)
+
+    def _argument(self, found: re.Match[str]) -> str:
+        flag, value = found["flag"], found["value"]
+        if flag is None:
+            return found[0]
+        rest = found[0][len(flag) + 2 :]
+        if _NONE.get(flag) in self._kinds:
+            return f"{_NONE[flag]}=None{rest}"
+        negative = flag.startswith("no-") and flag[3:].replace("-", "_") in self._kinds
+        name = flag[3 * negative :].replace("-", "_")
+        if name not in self._kinds:
+            return found[0]
+        kind = self._kinds[name]
+        if kind is not None and kind.annotation == "bool":
+            return f"{name}={not negative}{rest}"
+        choices = () if kind is None else kind.flag.get("choices", ())
+        if value is None or not (value in choices or _VALUE.fullmatch(value)):
+            return name + rest
+        number = kind is not None and kind.annotation in ("int", "float")
+        plain = value[1:-1] if value.startswith("'") else value
+        return f"{name}={plain}" if number else f'{name}="{plain}"'
+
+
+def naming_arguments(kinds: Mapping[str, Kind | None], call: Callable[[], T]) -> T:
+    """Calls; errors and results then name arguments of the function, and not flags."""
+    words = ArgumentWords(kinds)
+    try:
+        result = call()
+    except TrtsmithError as error:
+        error.problems = tuple(one.reworded(words.said) for one in error.problems)
+        error.args = ("\n".join(map(str, error.problems)),)
+        raise
+    reworded: Callable[[Callable[[str], str]], T] | None = getattr(result, "reworded", None)
+    return result if reworded is None else reworded(words.said)
