@@ -170,7 +170,8 @@ def convert(
         the module's own, or those of the original model in onnxruntime.
     reference:    a function (or "module:function") that computes the model from its inputs; or functions by operator, which
         compute that operator's nodes, from inputs and attributes, instead of onnxruntime. In numpy or PyTorch.
-    precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for layers whose accuracy allows it; "": the model's types.
+    precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for layers whose accuracy allows it; "int8+fp16" and others:
+        8 bits where it is calibrated, and 16 elsewhere; "": the model's types.
     keep_fp32:    nodes to keep in float32: names, patterns such as "/head/*", operators.
     keep_only:    whether no other node is kept in float32 for the sake of accuracy.
     recipe:       a file of `trtsmith.tune`, from which precision, nodes in float32 and other choices come.

@@ -14,7 +14,7 @@ from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.accumulation import NO_INPUTS, SumsQuestion, bearable_sums, needed_sums
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
-from trtsmith.converter.convert.quantize.quantize import quantize
+from trtsmith.converter.convert.quantize.quantize import QuantizedNetwork, quantize
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.records import merged
@@ -43,8 +43,10 @@ def examples(
 
 
 def brought_to(request: PrecisionRequest, report: PrecisionReport | None) -> str:
-    """Returns the precision to which the network was brought; "fp32" if its types are its own."""
-    return request.precision if request.precision and report is not None and not report.unchanged else "fp32"
+    """Returns the precision to which the network was brought; "fp32" if its types are its own. Of 8 and 16 bits, the 8."""
+    if not request.precision or report is None or report.unchanged:
+        return "fp32"
+    return request.beside if request.beside and not report.eight_bits else request.precision
 
 
 def floats_decided(request: PrecisionRequest, report: PrecisionReport | None) -> bool:
@@ -130,11 +132,13 @@ class _Trial:
     """The trial of float16 sums, and of zeros for values below float16's range. The first reduction asks the question and
     its graph answers it; a second reduction finds the nodes that need float32.
 
-    measured: the run in float32. long, kept: of SumsReport. step: is told what is done.
+    measured: the run in float32. calibrated: the network in 8 bits, which takes long. long, kept: of SumsReport.
+    step: is told what is done.
     """
 
     question: SumsQuestion | None = None
     measured: MeasuredRun | None = None
+    calibrated: QuantizedNetwork | None = None
     long: int = 0
     kept: int = 0
     step: Progress = field(default_factory=lambda: steps_of(None))
@@ -152,12 +156,17 @@ def _brought(
 ) -> Rewriting:
     """Runs the precision phase."""
     if request.precision in QUANTIZED:
-        samples = _samples(work, request, feeds if given else None)
-        done = quantize(
-            work.model, request.precision, samples, keep=request.keep, rewrites=merged(work.rewrites)
-        )
-        work.graph.become(done.model)
-        return replace(work, precision=done.report)
+        if trial.calibrated is None:
+            samples = _samples(work, request, feeds if given else None)
+            trial.calibrated = quantize(
+                work.model, request.precision, samples, keep=request.keep, rewrites=merged(work.rewrites)
+            )
+        eight_bits = trial.calibrated
+        work.graph.become(eight_bits.model)
+        if not request.beside:
+            return replace(work, precision=eight_bits.report)
+        rest = replace(request, precision=request.beside, beside="", calibration=())
+        return _beside(eight_bits.report, _brought(work, rest, feeds, given, trial))
     fmt = request.format
     if fmt is None:
         return _with(work, widen_precision(work.graph, wide_io=request.io))
@@ -213,6 +222,19 @@ def _brought(
         first = reduce(None, needed.wide)
     told = SumsReport("auto", trial.long, _kept(first), needed.error, needed.left, needed.why)
     return _with(work, _told(first, told))
+
+
+def _beside(eight_bits: PrecisionReport, done: Rewriting) -> Rewriting:
+    """The rewriting with one report on the layers in 8 bits, and on the others in 16."""
+    report = done.precision
+    if report is None or report.unchanged:
+        return replace(done, precision=eight_bits)
+    if eight_bits.own:
+        return done
+    known = {one.node for one in report.kept}
+    kept = (*(one for one in eight_bits.kept if one.node not in known), *report.kept)
+    told = replace(report, kept=kept, eight_bits=eight_bits.precision, layers=eight_bits.reduced)
+    return replace(done, precision=told)
 
 
 def _kept(done: Reduction) -> int:

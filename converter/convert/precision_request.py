@@ -20,7 +20,10 @@ from trtsmith.importers.problem import Problem
 QUANTIZED = ("int8", "fp8")
 """Precisions that are calibrated."""
 
-PRECISIONS = ("fp32", *FORMATS, *QUANTIZED)
+MIXED = tuple(f"{low}+{rest}" for low in QUANTIZED for rest in FORMATS)
+"""Layers that are calibrated in 8 bits, and the others in 16."""
+
+PRECISIONS = ("fp32", *FORMATS, *QUANTIZED, *MIXED)
 
 _WITH = {
     "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
@@ -37,7 +40,8 @@ _WITH = {
 class PrecisionRequest:
     """The user's precision options.
 
-    precision:  "" leaves the types as the model has them.
+    precision:  "" leaves the types as the model has them. One of MIXED is taken apart: `beside` is the second type.
+    beside:     of int8 and fp8, the type of what is not in 8 bits; "": float32.
     accumulate: "": auto.
     float_lstm: means something with any precision, and without one.
     keep_only:  whether `keep` is all that stays in float32 for the sake of accuracy.
@@ -97,6 +101,7 @@ class PrecisionRequest:
         ),
     ] = ()
     decided: Mapping[str, str] | None = None
+    beside: str = ""
 
     def __post_init__(self) -> None:
         """Raises UsageError for unknown values, and for flags without effect in this precision."""
@@ -104,6 +109,10 @@ class PrecisionRequest:
             ("--precision", self.precision, ("", *PRECISIONS)),
             ("--accumulate", self.accumulate, ("", *ACCUMULATE)),
         )
+        if self.precision in MIXED:
+            precision, beside = self.precision.split("+")
+            object.__setattr__(self, "precision", precision)
+            object.__setattr__(self, "beside", beside)
         self.check_meaning(
             {
                 "--keep-fp32": self.keep,
@@ -119,7 +128,11 @@ class PrecisionRequest:
         problems = []
         for flag, value in given.items():
             meaning = _WITH[flag]
-            if value and self.precision not in meaning:
+            if (
+                value
+                and self.precision not in meaning
+                and (flag != "--accumulate" or self.beside not in meaning)
+            ):
                 beside = f"with --precision {self.precision}" if self.precision else "without --precision"
                 fix = f"add --precision {meaning[0]}, or remove {flag}"
                 expected = f"--precision {', '.join(meaning)} beside it"
@@ -134,8 +147,8 @@ class PrecisionRequest:
 
     @property
     def format(self) -> Format | None:
-        """The reduced type; None if nothing is reduced."""
-        return FORMATS.get(self.precision)
+        """The 16-bit type; None if nothing has it."""
+        return FORMATS.get(self.beside or self.precision)
 
 
 def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> PrecisionRequest:

@@ -37,7 +37,7 @@ from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.other_sizes import Place, compared_at, ends_of, runs_at, size_in_words
 from trtsmith.converter.verify.reduced import STEPS, run_quantized
 from trtsmith.converter.verify.references import NO_REFERENCES, References
-from trtsmith.converter.verify.rounding import FP16_SUMS
+from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import Generation, InputSet, InputSource
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (
@@ -322,14 +322,20 @@ class ConversionCheck:
     def _held_to(
         self, rewritten: Rewritten, arithmetic: Arithmetic, baseline: Baseline
     ) -> tuple[Baseline, Arithmetic]:
-        """The baseline and the arithmetic that judge an engine: in 8 bits those of its own graph, with products in TF32."""
+        """The baseline and the arithmetic that judge an engine: in 8 bits those of its own graph, with products in TF32.
+
+        Where other layers are in 16 bits, the arithmetic is theirs.
+        """
         precision = arithmetic.precision
         if self.expected is not None or precision not in QUANTIZED or self.tolerances:
             return baseline, arithmetic
         feeds = baseline.sets[0].feeds
         own = run_quantized(rewritten.model, feeds, baseline.plain[0], precision, rewritten.io_types)
         limits = Limits(own.allowed, own.changes, own.moved)
-        return baseline.held_to([own.plain], [own.narrow], limits), replace(arithmetic, precision="tf32")
+        report, rest = rewritten.precision, "tf32"
+        if report is not None and report.eight_bits:
+            rest = engine_precision(report.precision, float16_sums=report.sums is not None)
+        return baseline.held_to([own.plain], [own.narrow], limits), replace(arithmetic, precision=rest)
 
     def elsewhere(
         self, rewritten: Rewritten, precision: str, verdict: Verdict, baseline: Baseline

@@ -7,6 +7,7 @@ Imports neither numpy nor onnx at once: `trtsmith --help` and `doctor` need flag
 from __future__ import annotations
 
 import os
+import re
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
@@ -41,7 +42,9 @@ Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]
 Tolerance = float | Texts | Mapping[str, float]
 References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
 
-PrecisionName = Literal["", "fp32", "fp16", "bf16", "int8", "fp8"]
+PrecisionName = Literal[
+    "", "fp32", "fp16", "bf16", "int8", "fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16"
+]
 EnginePrecision = Literal["", "fp32", "tf32", "fp16", "fp16-sums", "bf16", "int8", "fp8"]
 AccumulateName = Literal["", "auto", "fp32", "fp16"]
 FlavourName = Literal["auto", "tensorrt", "tensorrt_rtx"]
@@ -363,9 +366,11 @@ _PRECISIONS = {
 
 
 def precision_of(text: str) -> str:
-    """ "fp16" for "half", "float16" or "FP16"; what is not known stays as it is."""
-    plain = text.strip().lower()
-    return _PRECISIONS.get(plain, plain if plain in get_args(EnginePrecision) else text)
+    """ "fp16" for "half", "float16" or "FP16", "int8+fp16" for "fp16,int8"; what is not known stays as it is."""
+    parts = [part.strip().lower() for part in re.split("[,+]", text)]
+    named = [_PRECISIONS.get(part, part) for part in parts]
+    plain = "+".join(sorted(named, key=lambda part: part not in ("int8", "fp8")))
+    return plain if plain in (*get_args(PrecisionName), *get_args(EnginePrecision)) else text
 
 
 def _precision(annotation: str, literal: Any) -> OptionKind:

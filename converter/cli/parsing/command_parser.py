@@ -8,6 +8,7 @@ import itertools
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, NoReturn
 
@@ -15,7 +16,7 @@ from trtsmith.converter.base.errors import EXIT_USAGE
 from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.help_text import HelpText
-from trtsmith.converter.cli.parsing.other_tools import foreign_flag
+from trtsmith.converter.cli.parsing.other_tools import foreign_flag, mixed_precision
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.importers.problem import Problem
 
@@ -227,6 +228,10 @@ class CommandParser(argparse.ArgumentParser):
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
         value = value if sign or following.startswith("-") else following
         foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)
+        mixed = mixed_precision([word.partition("=")[0] for word in self._words])
+        if foreign is not None and mixed and " --precision " in foreign.fix:
+            form = mixed if foreign.fix.startswith("write --precision") else f"trtsmith convert ... {mixed}"
+            foreign = replace(foreign, here=form, fix=f"write {form} in place of both")
         if foreign is not None:
             return Problem(
                 f"{what}; it is a flag of {foreign.tool}", self._where(), foreign.here, foreign.fix

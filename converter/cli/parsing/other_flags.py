@@ -86,7 +86,7 @@ FLAGS: dict[str, Other] = {
     **_flags("--bf16", "--bf16", ("--precision bf16", _READERS)),
     **_flags("--fp8", "--fp8", ("--precision fp8", _READERS), note=_CALIBRATED),
     **_flags("--int8", "--int8", ("--precision int8", _READERS), note=_CALIBRATED),
-    **_flags("--best", "", note="one precision is named: --precision fp16, bf16, int8 or fp8"),
+    **_flags("--best", "", note="one precision is named: --precision fp16, bf16, int8, fp8, or int8+fp16"),
     **_flags("", "--tf32", note="TensorRT uses TF32 where the GPU has it"),
     **_flags("--noTF32", "", note="TensorRT uses TF32 where the GPU has it; `trtsmith verify` allows for it"),
     **_flags("--explicitBatch", "", note="batches are explicit always"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from trtsmith.converter.cli.parsing.other_flags import FLAGS, Other, OurWay
@@ -36,6 +36,15 @@ def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[st
     form = words if here else f"trtsmith {way.commands[0]} ... {words}"
     note = f"; {other.note}" if other.note else ""
     return ForeignFlag(other.tool, f"{form}{note}", f"write {form} in place of {name}{behind}")
+
+
+def mixed_precision(flags: Collection[str]) -> str:
+    """What trtexec's and Polygraphy's --int8 and --fp16 together are here; "" unless there is one of each kind."""
+    low, rest = (
+        next((name for name in names if f"--{name}" in flags), "")
+        for names in (("int8", "fp8"), ("fp16", "bf16"))
+    )
+    return f"--precision {low}+{rest}" if low and rest else ""
 
 
 def _has(way: OurWay, flags: Sequence[str]) -> bool:

@@ -83,6 +83,7 @@ class PrecisionReport:
         them in float32. products_reduced: those of them that are.
     untried:   why float16's range was not tried; "" where it was, or means nothing.
     drawn:     by input, the smallest and the largest of the generated values that it was tried on; of given values nothing.
+    eight_bits: of a network in 8 and in 16 bits, "int8" or "fp8"; layers: those that are in it.
     """
 
     precision: str
@@ -100,6 +101,8 @@ class PrecisionReport:
     products_reduced: int = 0
     untried: str = ""
     drawn: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    eight_bits: str = ""
+    layers: int = 0
 
     @property
     def unchanged(self) -> bool:
@@ -118,7 +121,8 @@ class PrecisionReport:
         kept = f", {len(self.kept)} kept in float32" + (f" ({why})" if why else "") if self.kept else ""
         beside = f", {self.beside} between them in float32" if self.beside else ""
         folded = f", {len(self.folded)} folded into convolutions" if self.folded else ""
-        return f"{reduced} in {self.precision}{kept}{beside}{folded}, {counted(self.casts, 'Cast')} inserted"
+        layers = f"{counted(self.layers, 'node')} in {self.eight_bits}, " if self.eight_bits else ""
+        return f"{layers}{reduced} in {self.precision}{kept}{beside}{folded}, {counted(self.casts, 'Cast')} inserted"
 
     def range_line(self) -> str:
         """For the user: that float16's range was not tried, and why; "" where it was."""

@@ -58,6 +58,8 @@ def test_polygraphys_flags_are_polygraphys() -> None:
         ("convert m.onnx --saveEngine", ("write -o ENGINE in place of --saveEngine",)),
         ("convert m.onnx --save-engine a.plan", ("write -o a.plan in place of --save-engine a.plan",)),
         ("convert --fp16 m.onnx", ("write --precision fp16 in place of --fp16\n",)),
+        ("convert --fp16 --int8 m.onnx", ("write --precision int8+fp16 in place of both\n",)),
+        ("verify --fp16 --int8 m.onnx e.plan", ("write trtsmith convert ... --precision int8+fp16 in place",)),
         ("check m.onnx --memPoolSize=workspace:1", ("trtsmith convert ... --memPoolSize workspace:1",)),
         ("check m.onnx --pool-limit=workspace:2G", ("convert ... --memory-pool-limit workspace:2G",)),
         ("check m.onnx --versionCompatible", ("trtsmith convert ... --version-compatible",)),

@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 import pytest
 
+import trtsmith
+from tests.converter.models import written
 from tests.converter.rewrite.precision.networks import network, normal
 from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.base.options.shapes import InputSpec
@@ -126,6 +128,59 @@ def test_layers_are_quantized_and_plugin_nodes_come_back(tmp_path: Path, modelop
     feeds = sample(0)
     exact, actual = (run(expand(m), feeds)["y"] for m in (model, done.model))
     assert 0 < np.linalg.norm(actual - exact) / np.linalg.norm(exact) < 0.2
+
+
+MIXED = """(float[N,16,8,8] x) => (float[N,8] y) {
+    [conv] a = Conv (x, k) [relu] b = Relu (a) [flat] c = Flatten (b)
+    [first] d = MatMul (c, w) [soft] e = Softmax (d) [last] y = MatMul (e, v) }"""
+
+
+@pytest.mark.parametrize(
+    ("precision", "rest"),
+    [("int8,fp16", "float16"), ("fp16, int8", "float16"), ("int8+bf16", "bfloat16"), ("int8", "")],
+)
+def test_what_is_not_in_8_bits_is_in_16(tmp_path: Path, modelopt: Path, precision: str, rest: str) -> None:
+    weights = {"k": normal(16, 16, 1, 1), "w": normal(1024, 8), "v": normal(8, 8)}
+    model = written(tmp_path / "m.onnx", MIXED, weights, opset=19)
+    x = normal(2, 16, 8, 8)
+    shapes = {"x": [(1, 16, 8, 8), (2, 16, 8, 8), (4, 16, 8, 8)]}
+    done = trtsmith.convert(
+        model,
+        precision=precision,  # type: ignore[arg-type]  # its aliases, too
+        calibration={"x": x},
+        inputs={"x": x},
+        shapes=shapes,
+        flavour="tensorrt_rtx",
+        target="sm86",
+    )
+    report, graph = done.rewritten.precision, done.rewritten.model.proto.graph
+    assert report is not None and done.passed and done.verdict is not None and done.verdict.cost is not None
+    types = {
+        v.name: onnx.helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type).name
+        for v in graph.value_info
+    }
+    made = {node.name: types.get(node.output[0]) for node in graph.node}
+    assert made["x_q"] == "int8" and made["conv"] == made["relu"] == (rest or "float32")
+    if rest:
+        assert (report.precision, report.eight_bits, report.layers) == (rest, "int8", 1)
+        assert report.summary().startswith(f"1 node in int8, {report.reduced} nodes in {rest}")
+
+
+def test_a_model_of_8_bits_gets_16_for_the_rest(tmp_path: Path) -> None:
+    """It is judged as one in 16 bits: nothing was calibrated here."""
+    weights = {
+        "s": np.array(0.1, np.float32),
+        "z": np.array(0, np.int8),
+        "k": normal(8, 8),
+        "w": normal(8, 8),
+    }
+    body = """(float[4,8] x) => (float[4,8] y) { q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z)
+        a = MatMul (d, k) b = Relu (a) y = MatMul (b, w) }"""
+    model = written(tmp_path / "m.onnx", body, weights, opset=19)
+    done = trtsmith.convert(model, precision="int8+fp16", flavour="tensorrt_rtx", target="sm86")
+    report = done.rewritten.precision
+    assert report is not None and report.precision == "float16" and report.reduced and not report.eight_bits
+    assert done.passed and done.verdict is not None and "in fp16 against the original" in done.verdict.reason
 
 
 def test_what_the_user_keeps_is_excluded(tmp_path: Path, modelopt: Path) -> None:
