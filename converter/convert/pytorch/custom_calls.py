@@ -146,7 +146,7 @@ def _unknown(call: OperatorCall, name: str) -> Problem:
     return Problem(
         f"no operator definition knows {call.name!r}, which the module calls",
         _where(call, name),
-        "an operator of `trtsmith ops`, of a package (ops=, --ops), or one that custom_translation_table translates",
+        "an operator of `trtsmith ops`, of a package (--ops), or one that custom_translation_table translates",
         f"trtsmith op new {camel} --domain {namespace} --from-torch {_function_of(call)}",
     )
 
