@@ -92,7 +92,11 @@ def test_a_folder_above_a_link_is_not_the_one_beside_it(tmp_path: Path) -> None:
     ("name", "value", "said"),
     [
         ("precision", ["fp16", "bf16"], "takes one value, not an array"),
-        ("precision", True, "takes one of fp32, fp16, bf16, int8, fp8, not true"),
+        (
+            "precision",
+            True,
+            "takes one of fp32, fp16, bf16, int8, fp8, int8+fp16, int8+bf16, fp8+fp16, fp8+bf16, not true",
+        ),
         ("precision", {"a": "fp16"}, "is no table"),
         ("embed-plugins", "yes", "is true or false"),
         ("mend", 1, "is true or false"),

@@ -82,7 +82,7 @@ def completed(shell: str, script: Path, folder: Path, *words: str) -> list[str]:
         (["op", "b"], ["build"]),
         (["build"], []),
         (["convert", "--prec"], ["--precision"]),
-        (["convert", "--precision", "f"], ["fp32", "fp16", "fp8"]),
+        (["convert", "--precision", "f"], ["fp32", "fp16", "fp8", "fp8+fp16", "fp8+bf16"]),
         (["run", "--specialization", "e"], ["eager"]),
         (["plugin", "ins"], ["inspect"]),
         (["plugin", "bench", "--js"], ["--json"]),
