@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from trtsmith.converter.base.errors import TrtsmithError
-from trtsmith.converter.base.options.kinds import Kind
+from trtsmith.converter.base.options.kinds import OptionKind
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ _NONE = {"no-verify": "verify"}
 class ArgumentWords:
     """The arguments of one function. kinds: by name; None of those that are no options."""
 
-    def __init__(self, kinds: Mapping[str, Kind | None]) -> None:
+    def __init__(self, kinds: Mapping[str, OptionKind | None]) -> None:
         self._kinds = kinds
 
     def said(self, text: str) -> str:
@@ -54,7 +54,7 @@ class ArgumentWords:
         return f"{name}={plain}" if number else f'{name}="{plain}"'
 
 
-def naming_arguments(kinds: Mapping[str, Kind | None], call: Callable[[], T]) -> T:
+def naming_arguments(kinds: Mapping[str, OptionKind | None], call: Callable[[], T]) -> T:
     """Calls; errors and results then name arguments of the function, and not flags."""
     words = ArgumentWords(kinds)
     try:

@@ -118,7 +118,7 @@ SIGNATURES = {
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
     "inputs=None, max_error=None, minutes=5.0, samples=(), precisions=(), flavour='auto', "
     "embed_plugins=False, workspace=None, timing_cache=None, timeout=None, plugins=(), "
-    "prefer_stock=False, expected=None, reference=None, output=None, force=False, ops=(), "
+    "prefer_stock=False, expected=None, reference=None, output=None, force=False, html=None, ops=(), "
     "plugins_from_packages=True, verbose=False, progress=None) -> Tuned",
 }
 

@@ -179,7 +179,7 @@ def test_a_file_that_is_no_recipe(text: str, what: str, tmp_path: Path) -> None:
 def test_flags_beside_a_recipe_that_chooses_them(tmp_path: Path) -> None:
     file = tmp_path / "a.recipe.json"
     file.write_text(Recipe(Choices("fp16")).text())
-    with pytest.raises(UsageError, match="--precision beside a recipe"):
+    with pytest.raises(UsageError, match="precision beside a recipe"):
         trtsmith.convert(written(tmp_path), recipe=file, precision="bf16")
 
 
