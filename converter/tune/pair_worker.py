@@ -11,7 +11,7 @@ from typing import Any
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.bench.bench_worker import SessionLane
-from trtsmith.converter.bench.timing import drive
+from trtsmith.converter.bench.timing import Clock, drive
 from trtsmith.converter.engine.builder.flavour import load_flavour
 from trtsmith.converter.engine.builder.messages import Messages, make_logger
 from trtsmith.converter.engine.child.events import Events
@@ -40,7 +40,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
             runners = [
                 stack.enter_context(Runner.of_request(run, device, flavour, log)) for run in request.runs
             ]
-            return measure(request, device, runners)
+            return measure(request, device, runners, time.perf_counter)
     except DeviceError as error:  # of a kernel, seen where the events are waited for
         run = request.runs[0]
         origin = EngineIdentity(str(run.engine_path), run.plugin_libraries)
@@ -49,7 +49,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
         messages.flush()
 
 
-def measure(request: PairRequest, device: Device, runners: list[Runner]) -> dict[str, Any]:
+def measure(request: PairRequest, device: Device, runners: list[Runner], clock: Clock) -> dict[str, Any]:
     """`main` on an existing device and runners."""
     lanes = []
     for number, (run, runner) in enumerate(zip(request.runs, runners, strict=True)):
@@ -57,18 +57,20 @@ def measure(request: PairRequest, device: Device, runners: list[Runner]) -> dict
         names = [spec.name for spec in runner.info.inputs]
         for place, folder in zip(request.outputs, request.inputs, strict=False) if number == 0 else ():
             feeds = to_engine(_of(read_arrays(folder), names), run.io_types)
-            lane = SessionLane(device, runner.session(profile=run.profile), feeds, on_host, transfers=False)
+            lane = SessionLane(
+                device, runner.session(profile=run.profile, cuda_graph=False), feeds, on_host, transfers=False
+            )
             write_arrays(place, to_model(lane.outputs(), run.io_types))
         if request.rounds:
             feeds = to_engine(_of(read_arrays(request.inputs[0]), names), run.io_types)
             session = runner.session(profile=run.profile, cuda_graph=True)
             lanes.append(SessionLane(device, session, feeds, on_host, transfers=False))
     for lane in lanes:
-        drive([lane], time.perf_counter, WARM_S, LEAST)
+        drive([lane], clock, WARM_S, LEAST)
     times: list[list[float]] = [[] for _ in lanes]
     for _ in range(request.rounds):
         for mine, lane in zip(times, lanes, strict=True):
-            done = drive([lane], time.perf_counter, ROUND_S, LEAST)
+            done = drive([lane], clock, ROUND_S, LEAST)
             mine.append(median(query.stages.compute for query in done.queries))
     return {"ms": times, "memory": [runner.info.device_memory for runner in runners]}
 
