@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from trtsmith.converter.base.errors import TrtsmithError
@@ -54,8 +56,23 @@ class ArgumentWords:
         return f"{name}={plain}" if number else f'{name}="{plain}"'
 
 
+_FLAGS_KEPT: ContextVar[bool] = ContextVar("flags_kept", default=False)
+
+
+@contextmanager
+def flags_kept() -> Iterator[None]:
+    """In the block, messages keep their flags: of a program with a command line of its own."""
+    token = _FLAGS_KEPT.set(True)
+    try:
+        yield
+    finally:
+        _FLAGS_KEPT.reset(token)
+
+
 def naming_arguments(kinds: Mapping[str, OptionKind | None], call: Callable[[], T]) -> T:
     """Calls; errors and results then name arguments of the function, and not flags."""
+    if _FLAGS_KEPT.get():
+        return call()
     words = ArgumentWords(kinds)
     try:
         result = call()

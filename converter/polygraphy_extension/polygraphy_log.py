@@ -28,8 +28,11 @@ _FLAGS = (
 @contextmanager
 def problems_logged() -> Iterator[None]:
     """Turns a TrtsmithError of the block into a log entry and a PolygraphyException, on which its tools exit with code 1."""
+    from trtsmith.argument_words import flags_kept  # which become those of `polygraphy run`
+
     try:
-        yield
+        with flags_kept():
+            yield
     except TrtsmithError as error:
         G_LOGGER.critical(
             "\n".join(printable(with_polygraphys_flags(str(problem))) for problem in error.problems)
