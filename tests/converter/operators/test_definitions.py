@@ -94,7 +94,7 @@ UNSOUND = {
     "of the parser": (replace(LOG_ODDS, name="InstanceNormalization"), "it is called as an operator of ONNX"),
     "onnx": (replace(LOG_ODDS, onnx="Det"), "it has onnx = 'Det'"),
     "chain": (replace(LOG_ODDS, chain="x"), "it has chain = 'x'"),
-    "no inputs": (replace(LOG_ODDS, inputs=(), aliases=(), cases=()), "it has 0 inputs and 1 outputs"),
+    "no inputs": (replace(LOG_ODDS, inputs=(), aliases=(), cases=()), "it has 0 inputs and 1 output"),
     "two ports": (replace(LOG_ODDS, outputs=(Port("p", "T", None, ""),)), "2 ports are called 'p'"),
     "port name": (replace(LOG_ODDS, outputs=(Port("a b", "T", None, ""),)), "a port is called 'a b'"),
     "type": (replace(LOG_ODDS, outputs=(Port("y", "float", None, ""),)), "port 'y' has type 'float'"),
