@@ -13,11 +13,13 @@ from tests.converter.cli.commands.running import Ran
 from tests.converter.cli.commands.running import trtsmith as run
 from tests.converter.models import inverse, written
 from tests.converter.verify.fake_engine import FakeEngine
+from trtsmith.argument_words import flags_kept
 from trtsmith.converter.convert.reports import load_report
 from trtsmith.converter.verify import candidates, verify_bundle
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.verdict import LeftOut, Verdict
+from trtsmith.importers.problem import Problem
 
 R = Path("r.json")
 
@@ -35,6 +37,12 @@ def reported(capsys: pytest.CaptureFixture[str], *arguments: str) -> Ran:
     return run(capsys, *arguments, "-q", "--report", R)
 
 
+def typed_problems() -> tuple[Problem, ...]:
+    """The problems of bad.onnx in the words of the command line, which wrote the report."""
+    with flags_kept():
+        return trtsmith.check("bad.onnx").problems
+
+
 def test_of_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert reported(capsys, "check", "m.onnx").code == 0
     report = load_report(R)
@@ -43,7 +51,7 @@ def test_of_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert report.document == json.loads(R.read_text())
     assert reported(capsys, "check", "bad.onnx").code == 1
     report = load_report(R)
-    assert not report.passed and report.problems == trtsmith.check("bad.onnx").problems != ()
+    assert not report.passed and report.problems == typed_problems() != ()
     assert report.routes == {"unsupported": 1}
 
 
@@ -65,7 +73,7 @@ def test_of_convert_and_of_the_manifest(capsys: pytest.CaptureFixture[str]) -> N
     assert report.passed and report.verdict is None
     assert reported(capsys, "convert", "bad.onnx", "-o", "bad.plan").code == 1
     report = load_report(R)
-    assert not report.passed and report.problems == trtsmith.check("bad.onnx").problems
+    assert not report.passed and report.problems == typed_problems()
 
 
 def test_of_verify(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
