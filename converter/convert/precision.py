@@ -122,7 +122,7 @@ def _ends(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
 
 def _untried(request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None, trial: _Trial) -> str:
     """Why float16's range was not tried; "" where it was, or means nothing."""
-    if request.format is not FP16 or request.decided is not None or trial.measured is not None:
+    if request.format is not FP16 or request.settled or trial.measured is not None:
         return ""
     return NO_INPUTS if feeds is None else "onnxruntime does not run the graph"
 

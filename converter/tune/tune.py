@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from trtsmith.converter.base.arrays import ArraySource
 from trtsmith.converter.base.errors import ConversionError, TrtsmithError, UsageError
-from trtsmith.converter.base.option_values import check_values
+from trtsmith.converter.base.option_values import check_values, is_seconds
 from trtsmith.converter.base.options.kinds import KINDS, SECONDS, WORDS, Flag
 from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.base.output_file import write_text
@@ -24,7 +25,7 @@ from trtsmith.converter.convert.facts import still_read
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.convert.pipeline import convert
-from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.preparation import Preparation
 from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.convert.recipe import SUFFIX, Choices, Recipe
@@ -51,6 +52,16 @@ def _precisions(given: Any, name: str) -> tuple[str, ...]:
     return names
 
 
+def _minutes(text: str) -> float:
+    with suppress(ValueError):
+        if is_seconds(value := float(text)):
+            return value
+    raise ArgumentTypeError(f"{text!r} is not a positive number of minutes")
+
+
+_MINUTES = replace(SECONDS, flag={"type": _minutes})
+
+
 @dataclass(frozen=True, kw_only=True)
 class TuningOptions:
     """What is searched, and for how long."""
@@ -67,7 +78,7 @@ class TuningOptions:
             kind=TOLERANCE_BY_OUTPUT,
         ),
     ] = field(default_factory=dict)
-    minutes: Annotated[float, Flag("how long to search (5)", "N", common=True, kind=SECONDS)] = 5.0
+    minutes: Annotated[float, Flag("how long to search (5)", "N", common=True, kind=_MINUTES)] = 5.0
     samples: Annotated[
         tuple[ArraySource, ...],
         Flag(
@@ -187,10 +198,23 @@ class _Prepared:
 def prepared(options: TuneOptions, progress: Progress) -> _Prepared:
     """Reads and analyses the model, its inputs and samples. TrtsmithError where it cannot be converted at all."""
     step = steps_of(progress)
+    if lacking := [
+        name for name in options.search.precisions if name in QUANTIZED and not options.search.samples
+    ]:
+        what = f"{', '.join(lacking)} is calibrated, and there are no samples"
+        where, expected = (
+            f"--precisions {','.join(options.search.precisions)}",
+            "--samples FILE.npz beside it",
+        )
+        raise UsageError(what, where, expected, f"add --samples, or leave {', '.join(lacking)} out")
     step("loading the model")
     opened = open_model(options.convert.model, step, force=options.convert.force)
     asked = with_example(options.convert, opened)
     options, original = replace(options, convert=asked), opened.model
+    outputs = [value.name for value in original.proto.graph.output]
+    if unknown := [name for name in options.search.max_error if name and name not in outputs]:
+        what, expected = f"the model has no output {unknown[0]!r}", f"one of: {', '.join(map(repr, outputs))}"
+        raise UsageError(what, f"--max-error {unknown[0]}:...", expected, "correct the name")
     plain = replace(analysis_options(asked), precision=PrecisionRequest(), progress=step)
     analysis = analyse(original, plain).needed()
     ready = Preparation(replace(asked, verify="graph"), step)
@@ -298,7 +322,7 @@ def _written_engine(
 ) -> tuple[Conversion, Path | None]:
     """The engine, made again as `convert --recipe` makes it, and the recipe beside it."""
     choices, asked = recipe.choices, options.convert
-    samples = options.search.samples if choices.precision in ("int8", "fp8") else ()
+    samples = options.search.samples if choices.precision in QUANTIZED else ()
     request = PrecisionRequest(choices.precision, choices.keep_fp32, choices.keep_only, calibration=samples)
     level = asked.optimization_level if choices.optimization_level is None else choices.optimization_level
     again = replace(

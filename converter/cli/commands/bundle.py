@@ -8,6 +8,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from trtsmith.argument_words import flags_kept
 from trtsmith.bundle_function import BundleOptions, bundle
 from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.base.options.declared import options_of
@@ -49,11 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    written = bundle(
-        options.engine,
-        options.output,
-        **{one.name: getattr(options, one.name) for one in options_of(BundleOptions)},
-    )
+    asked = {one.name: getattr(options, one.name) for one in options_of(BundleOptions)}
+    with flags_kept():
+        written = bundle(options.engine, options.output, **asked)
     for note in written.notes:
         console.say(f"note: {note}")
     before = "\n" if "\n" in written.command else "  "

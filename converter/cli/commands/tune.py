@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from trtsmith import report_files
 from trtsmith.arguments import named_model
-from trtsmith.converter.base.errors import EXIT_OK
+from trtsmith.converter.base.errors import EXIT_OK, UsageError
 from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.base.output_file import check_report, write_report
 from trtsmith.converter.cli.console import Console
@@ -53,6 +53,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     output = None if options.plan else options.output or Path(named_after(model, ".plan"))
     asked = tuning_of(model, output, options)
     if options.plan:
+        _refuse_files(options)
         known = prepared(asked, console.progress)
         console.result(render_plan(known.first(), known.reduced))
         return EXIT_OK
@@ -64,3 +65,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.say(f"warning: {warning}")
     console.result(render(done, output))
     return EXIT_OK
+
+
+def _refuse_files(options: argparse.Namespace) -> None:
+    """UsageError for files that a plan does not write."""
+    flags = {"-o": options.output, "--json": options.json, "--html": options.html}
+    if given := ", ".join(f"{flag} {path}" for flag, path in flags.items() if path is not None):
+        what = f"--plan writes no file, and {given} is given"
+        raise UsageError(what, given, "--plan alone, which prints what would be tried", "leave it out")

@@ -58,6 +58,9 @@ def render_plan(first: Mapping[Choices, str], reduced: Mapping[str, ReducedNetwo
         lines += [f"  {count} × {reason}" for reason, count in counts.most_common()] or [
             "  (none is in float32)"
         ]
+        if not known.units:
+            lines.append(f"  (no node can be in {name})")
+            continue
         lines.append(
             f"  or, where {name} is beyond the bound: as few as will do of {len(known.units)} nodes in float32"
         )

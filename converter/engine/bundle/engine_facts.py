@@ -76,15 +76,16 @@ def _facts(document: Mapping[str, Any]) -> Facts:
 def read_facts(engine: Path) -> Facts:
     """Reads the manifest beside the engine. UsageError if there is none, or if it is another engine's."""
     facts, path = read_manifest(engine, _facts), manifest_path(engine)
+    if not engine.is_file():
+        raise UsageError("There is no such file.", str(engine), "an engine", "correct the path")
+    if engine.suffix == ".onnx":
+        fix = "name its engine, which `trtsmith convert` makes"
+        raise UsageError("The file's name says that it is a model.", str(engine), "an engine", fix)
     if facts is None:
         expected = "the manifest that `trtsmith convert` writes beside the engine"
         fix = "copy it from where the engine was built, or convert the model again"
         raise UsageError("there is no manifest beside the engine", str(path), expected, fix)
-    try:
-        digest = file_digest(engine)
-    except OSError as error:
-        what = f"the engine cannot be read: {error.strerror}"
-        raise UsageError(what, str(engine), "an engine", "correct the path") from error
+    digest = file_digest(engine)
     hashes = facts.made.files.values()  # by any name: a bundle may be renamed
     if digest not in hashes:
         raise UsageError(

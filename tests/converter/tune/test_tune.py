@@ -153,6 +153,25 @@ def test_the_plan_needs_no_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "1 × a norm" in shown and "--as-is: TensorRT's own import" in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--json", "p.json"], "--plan writes no file"),
+        (["--max-error", "z:0.1"], "the model has no output 'z'"),
+        (["--precisions", "int8"], "int8 is calibrated, and there are no samples"),
+        (["--minutes", "0"], "'0' is not a positive number of minutes"),
+    ],
+)
+def test_what_a_plan_would_ignore_is_refused(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["tune", str(written(tmp_path)), "--plan", *words, "-q"])
+    except SystemExit as end:  # of argparse
+        code = int(str(end.code))
+    assert code == 2 and said in capsys.readouterr().err
+
+
 def test_without_a_gpu_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", str(written(tmp_path)), "-q"]) == 2
     assert "there is no NVIDIA GPU here" in capsys.readouterr().err

@@ -244,7 +244,7 @@ def test_an_engine_that_is_gone_and_a_repository_that_is_a_file(tmp_path: Path) 
         write_model(path, options(tmp_path))
     assert (tmp_path / "models").read_text() == "a file"
     path.unlink()
-    with pytest.raises(UsageError, match="the engine cannot be read: No such file"):
+    with pytest.raises(UsageError, match="There is no such file"):
         write_model(path, options(tmp_path, name="other"))
 
 
