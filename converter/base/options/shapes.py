@@ -189,9 +189,27 @@ def profile_for(
                 )
             )
         profile[spec.name] = given
+    problems += [] if problems else _unequal(inputs, profile)
     if problems:
         raise UsageError(problems)
     return profile
+
+
+def _unequal(inputs: Sequence[InputSpec], profile: Mapping[str, ShapeRange]) -> Iterator[Problem]:
+    """Dimensions of one name that have several usual sizes: TensorRT takes them to be equal."""
+    seen: dict[str, tuple[str, int]] = {}
+    for spec in inputs:
+        sizes = profile[spec.name].opt if spec.name in profile else ()
+        for name, size in zip(spec.names, sizes, strict=False):
+            first, known = seen.setdefault(name, (spec.name, size))
+            if name and size != known:
+                where = f"{known} in input {first!r} and {size} in input {spec.name!r}"
+                yield Problem(
+                    f"dimension {name!r} is {where}, at the usual sizes",
+                    f"--shapes {spec.name}={profile[spec.name]}",
+                    f"one size of {name!r} in all inputs",
+                    f"--shapes {suggest(spec, inputs, {n: r for n, r in profile.items() if n != spec.name})}",
+                )
 
 
 def suggest(

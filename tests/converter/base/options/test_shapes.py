@@ -143,6 +143,17 @@ def test_profile() -> None:
     assert profile_for([FIXED], {}) == {}
 
 
+def test_a_dimension_of_two_inputs_has_one_usual_size() -> None:
+    """TensorRT takes it to be equal, and fails in the first node that reads both. Smallest and largest may differ."""
+    pose, points = (InputSpec(name, "float32", (None, 3), ("B", "")) for name in ("pose", "pts"))
+    assert profile_for([pose, points], parse_shapes(["pose=1x3:2x3:8x3", "pts=2x3:2x3:16x3"]))
+    with pytest.raises(UsageError) as error:
+        profile_for([pose, points], parse_shapes(["pose=1x3:2x3:8x3", "pts=1x3:4x3:8x3"]))
+    (problem,) = error.value.problems
+    assert problem.what == "dimension 'B' is 2 in input 'pose' and 4 in input 'pts', at the usual sizes"
+    assert problem.fix == "--shapes pts=1x3:2x3:8x3"
+
+
 def test_every_wrong_input_is_named_at_once() -> None:
     ranges = parse_shapes(["z=1", "f=2x3", "e=1x4"])
     other = InputSpec("e", "int64", (None, 3), ("", ""))
