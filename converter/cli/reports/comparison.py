@@ -66,11 +66,12 @@ def _lines(verdict: Verdict, advice: str) -> Iterator[str]:
 
 
 def _row(c: Comparison, status: str, told: str) -> tuple[str, ...]:
-    numbers = [f"{value:.2e}" for value in (c.relative, c.max, c.mean, c.p99)]
+    measured = c.agrees or bool(c.relative or c.max)  # of another shape, or NaN: there are no figures
+    numbers = [f"{value:.2e}" if measured else "-" for value in (c.relative, c.max, c.mean, c.p99)]
     pair = "" if c.expected is None else f": {c.actual:.6g}, expected {c.expected:.6g}"
     worst = ",".join(map(str, c.worst))
     shape = "x".join(map(str, c.shape))
     said = "agrees" if status in (AGREE, DISAGREE) else status
     if not c.agrees:
         said = "disagrees" if c.reason in told else c.reason
-    return (c.output, shape, *numbers, f"{c.cosine:.6f}", worst + pair, said)
+    return (c.output, shape, *numbers, f"{c.cosine:.6f}" if measured else "-", worst + pair, said)

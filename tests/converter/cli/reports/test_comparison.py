@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.cli.reports.comparison import render_verdict
+from trtsmith.converter.cli.reports.comparison import render_comparisons, render_verdict
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.verdict import DISAGREE, Verdict
 
@@ -17,3 +17,12 @@ def test_files_and_outputs_that_are_called_as_their_placeholders_keep_their_name
     first, advice, *_ = render_verdict(verdict, Path("my ENGINE.onnx"), Path("MODEL.plan")).split("\n")
     assert first.startswith("verdict: disagree: MODEL: ")
     assert advice == "next: trtsmith locate 'my ENGINE.onnx' MODEL.plan finds the faulty node"
+
+
+def test_an_output_without_figures_shows_none() -> None:
+    """Of another shape, or NaN where a number is expected: no zeros, which would read as agreement."""
+    (wrong,) = compare({"y": np.ones((2, 3), np.float32)}, {"y": np.ones((3, 2), np.float32)})
+    row = render_comparisons([wrong]).splitlines()[1].split()
+    assert row[:7] == ["y", "2x3", "-", "-", "-", "-", "-"]
+    (right,) = compare({"y": np.ones(3, np.float32)}, {"y": np.ones(3, np.float32)})
+    assert "0.00e+00" in render_comparisons([right])
