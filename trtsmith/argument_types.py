@@ -29,6 +29,13 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
         spelled = _spelled_out(signature(function), options)
         kinds = {name: kind_of(one.annotation) for name, one in spelled.parameters.items()}
         kinds |= {option.name: option.kind for option in options_of(options)}
+        flags = {
+            name.lstrip("-"): option.name
+            for option in options_of(options)
+            for flag in option.flags
+            for name in flag.names
+            if "action" not in flag.arguments
+        }
 
         @wraps(function)
         def call(*arguments: P.args, **named: P.kwargs) -> T:
@@ -43,7 +50,7 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
             ]
             if problems:
                 raise UsageError(problems)
-            return naming_arguments(kinds, lambda: function(*arguments, **named))
+            return naming_arguments(kinds, flags, lambda: function(*arguments, **named))
 
         call.__signature__ = spelled  # type: ignore[attr-defined]
         return call

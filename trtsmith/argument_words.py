@@ -25,10 +25,10 @@ _NONE = {"no-verify": "verify"}
 
 
 class ArgumentWords:
-    """The arguments of one function. kinds: by name; None of those that are no options."""
+    """The arguments of one function. kinds: by name; None of those that are no options. flags: names, by other flags."""
 
-    def __init__(self, kinds: Mapping[str, OptionKind | None]) -> None:
-        self._kinds = kinds
+    def __init__(self, kinds: Mapping[str, OptionKind | None], flags: Mapping[str, str]) -> None:
+        self._kinds, self._flags = kinds, flags
 
     def said(self, text: str) -> str:
         """The text with the function's arguments in the place of their flags: "force=True" for "--force"."""
@@ -43,6 +43,7 @@ class ArgumentWords:
             return f"{_NONE[flag]}=None{rest}"
         negative = flag.startswith("no-") and flag[3:].replace("-", "_") in self._kinds
         name = flag[3 * negative :].replace("-", "_")
+        name = name if name in self._kinds else self._flags.get(flag, name)
         if name not in self._kinds:
             return found[0]
         kind = self._kinds[name]
@@ -69,11 +70,13 @@ def flags_kept() -> Iterator[None]:
         _FLAGS_KEPT.reset(token)
 
 
-def naming_arguments(kinds: Mapping[str, OptionKind | None], call: Callable[[], T]) -> T:
+def naming_arguments(
+    kinds: Mapping[str, OptionKind | None], flags: Mapping[str, str], call: Callable[[], T]
+) -> T:
     """Calls; errors and results then name arguments of the function, and not flags."""
     if _FLAGS_KEPT.get():
         return call()
-    words = ArgumentWords(kinds)
+    words = ArgumentWords(kinds, flags)
     try:
         result = call()
     except TrtsmithError as error:

@@ -13,7 +13,7 @@ from trtsmith.argument_words import ArgumentWords
 from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.base.options.declared import options_of
 
-WORDS = ArgumentWords({option.name: option.kind for option in options_of(CONVERSION)})
+WORDS = ArgumentWords({option.name: option.kind for option in options_of(CONVERSION)}, {"fp": "precision"})
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,7 @@ WORDS = ArgumentWords({option.name: option.kind for option in options_of(CONVERS
         ("--shapes images=1x3x64x64:2x3x64x64:8x3x64x64", 'shapes="images=1x3x64x64:2x3x64x64:8x3x64x64"'),
         ("--target sm86,sm89, or --timeout 5", 'target="sm86,sm89", or timeout=5'),
         ("--calibration samples.npz; --inputs FILE.npz", 'calibration="samples.npz"; inputs="FILE.npz"'),
+        ("--fp fp16 alone", 'precision="fp16" alone'),
         ("--freeze 'my axes=[0,1]'", 'freeze="my axes=[0,1]"'),
         ("`trtsmith run ENGINE --list` shows the inputs", "`trtsmith run ENGINE --list` shows the inputs"),
         (

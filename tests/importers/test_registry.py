@@ -12,7 +12,7 @@ import torch
 
 from tests.outside.mixing import CHANNEL_MIXING, LOG_ODDS, OPERATORS
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.analysis import AnalysisOptions, TrialInputs, analyse
 from trtsmith.converter.convert.plan import Route
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.graph.infer import infer_shapes
@@ -120,7 +120,7 @@ def test_precision_keeps_what_the_definition_says_and_folds_into_its_filters(tmp
         options = AnalysisOptions(
             precision=PrecisionRequest("fp16"), target=Target("tensorrt"), compiled=False
         )
-        analysis = analyse(model(tmp_path, text), options, lambda _analysis: {"x": FEEDS["x"]})
+        analysis = analyse(model(tmp_path, text), options, lambda _analysis: TrialInputs({"x": FEEDS["x"]}))
         assert analysis.problems == ()
         given = {"x": FEEDS["x"]}
         found, right = run(reference(analysis.graph), given), run(reference(analysis.original), given)

@@ -38,6 +38,9 @@ OPTIONS = {
     "inputs": ('"in.npz"', '"other.npz"'),
     "precision": ('"fp16"', '"bf16"'),
     "keep-fp32": ('"Add"', '"Mul"', 'precision = "fp16"\n'),
+    "keep-only": ("false", "true", 'precision = "fp16"\n'),
+    "recipe": ('"one.recipe.json"', '"other.recipe.json"'),
+    "as-is": ("false", "true"),
     "accumulate": ('"fp16"', '"fp32"', 'precision = "fp16"\n'),
     "float-lstm": ("false", "true"),
     "io-precision": ("false", "true", 'precision = "fp16"\n'),
@@ -148,7 +151,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     for name in ("in.npz", "other.npz"):
         np.savez(tmp_path / name, x=np.full((1, 3), len(name), np.float32))
     np.save(tmp_path / "grid.npy", np.ones((1, 3), np.float32))
-    for name in ("libmine.so", "libyours.so", "pkg/__init__.py", "pkg/lib/liba_plugins.so", "ops.py"):
+    for name in (
+        "one.recipe.json",
+        "other.recipe.json",
+        "libmine.so",
+        "libyours.so",
+        "pkg/__init__.py",
+        "pkg/lib/liba_plugins.so",
+        "ops.py",
+    ):
         found.write(name, name)
     found.install("helper", "K = 2")
     found.install("tensorrt_rtx_libs", "1")

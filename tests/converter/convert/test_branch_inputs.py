@@ -42,7 +42,7 @@ def test_a_value_with_which_the_model_builds_is_offered(model: Path, given: int 
         trtsmith.convert(model, inputs=inputs)
     value = given or 16000
     assert caught.value.problems[0].fix.startswith(
-        f"--freeze sr={value}: the branch of the If 'choice' depends on the input 'sr', and TensorRT builds"
+        f"freeze=\"sr={value}\": the branch of the If 'choice' depends on the input 'sr', and TensorRT builds"
     )
     assert trtsmith.convert(model, inputs=inputs, freeze=f"sr={value}").passed
 
@@ -52,7 +52,7 @@ def test_a_value_that_nobody_knows_is_the_users(model: Path) -> None:
     with pytest.raises(trtsmith.ConversionError) as caught:
         trtsmith.convert(model)
     assert caught.value.problems[0].fix.startswith(
-        "--freeze sr=0 (with your own value): the branch of the If"
+        'freeze="sr=0" (with your own value): the branch of the If'
     )
 
 
@@ -68,11 +68,11 @@ def test_a_float_that_decides_sizes_is_offered(model: Path) -> None:
     with pytest.raises(trtsmith.ConversionError) as caught:
         trtsmith.convert(model, shapes="x:1x3x8x8")
     fix = caught.value.problems[0].fix
-    assert fix.startswith("--freeze ratio=VALUE (with your own value): sizes depend on the input 'ratio'")
+    assert fix.startswith("freeze=\"ratio=VALUE\" (with your own value): sizes depend on the input 'ratio'")
     assert trtsmith.convert(model, shapes="x:1x3x8x8", freeze="ratio=[0.5]").passed
     with pytest.raises(trtsmith.UsageError) as refused:
         trtsmith.convert(model, shapes="x:1x3x8x8", values="ratio=[1]")
-    assert refused.value.problems[0].fix == "--freeze ratio=VALUE"
+    assert refused.value.problems[0].fix == 'freeze="ratio=VALUE"'
 
 
 def test_nothing_is_offered_where_nothing_is_looked_for(model: Path) -> None:

@@ -93,7 +93,7 @@ def test_the_lines_load_libraries_and_open_a_session(
 
 def test_one_form_of_the_graph(tmp_path: Path) -> None:
     model = inverse(tmp_path / "m.onnx")
-    with pytest.raises(trtsmith.UsageError, match="--expand and --for onnxruntime are both given"):
+    with pytest.raises(trtsmith.UsageError, match='expand=True and runtime="onnxruntime" are both given'):
         trtsmith.rewrite(model, expand=True, runtime="onnxruntime")
     with pytest.raises(trtsmith.UsageError, match="no form of the graph for 'openvino'"):
         trtsmith.rewrite(model, runtime="openvino")

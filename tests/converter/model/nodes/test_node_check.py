@@ -105,7 +105,7 @@ THEN = "then_branch = t () => (v) { v = Relu (x) }"
         ("{ y = MaxPool <kernel_shape = [2, 2], strides = [2]> (x) }", None, "The attribute 'strides' is [2]."),
         ("{ y, z = Split <num_outputs = 1> (x) }", None, "The attribute 'num_outputs' is 1, and the node has 2"),
         ("{ y = Scan <num_scan_inputs = 1099511627776, body = b (float[2] p) => (float[2] q) { q = Abs (p) }> (x) }",
-         None, "The attribute 'num_scan_inputs' is 1099511627776, and the node has 1 inputs."),
+         None, "The attribute 'num_scan_inputs' is 1099511627776, and the node has 1 input."),
         ("{ y = MaxPool <kernel_shape = [2, 0]> (x) }", None, "The attribute 'kernel_shape' is [2, 0]."),
         ('{ y = Cast <round_mode = "up", to = 1> (x) }', attribute("s", b"\xff"), "'round_mode' is not text in UTF-8."),
         ("{ y = Cast <to = -1> (x) }", None, "The attribute 'to' is -1."),
