@@ -16,6 +16,7 @@ from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.keep import Kept
 from trtsmith.converter.rewrite.precision.report import short_reason
 from trtsmith.converter.tune.search import Move, Repair
+from trtsmith.importers.counted import counted
 from trtsmith.importers.opdef import Arrays
 
 
@@ -75,7 +76,7 @@ class ReducedNetwork:
             listed = self.explicit(choices)
             return replace(listed, keep_fp32=tuple(one for one in listed.keep_fp32 if one not in gone))
 
-        count = f"{len(gone)} node{'s' * (len(gone) != 1)}"
+        count = counted(len(gone), "node")
         return Move(
             f"{count} in {self.precision} that stayed in float32 ({reason})", change, float(len(gone))
         )

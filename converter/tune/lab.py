@@ -37,6 +37,7 @@ from trtsmith.converter.tune.search import WIDTH, EngineTrial, Ratio
 from trtsmith.converter.verify.baseline import Baseline
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
+from trtsmith.importers.counted import counted
 from trtsmith.importers.opdef import Arrays
 
 LIKE_DEFAULT = 1.1
@@ -120,7 +121,7 @@ class EngineLab:
         return time.monotonic() >= self._until
 
     def measure(self, recipes: Sequence[Choices]) -> list[EngineTrial[Choices]]:
-        self._tell(f"building {len(recipes)} engine{'s' * (len(recipes) != 1)}")
+        self._tell(f"building {counted(len(recipes), 'engine')}")
         with ThreadPoolExecutor(self._width) as pool:
             built = [pool.submit(copy_context().run, self._built, one) for one in recipes]
             try:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
+from trtsmith.importers.counted import counted
+
 R = TypeVar("R", bound=Hashable)
 
 WIDTH = 8
@@ -251,7 +253,9 @@ class RecipeSearch(Generic[R]):
                 return
             else:
                 parts = min(2 * parts, len(kept))
-            self._tell(f"{len(kept)} of {len(way.units)} nodes in float32 keep the error within the bound")
+            self._tell(
+                f"{len(kept)} of {counted(len(way.units), 'node')} in float32: the error is within the bound"
+            )
 
     def _within(self, way: Repair[R], several: Sequence[list[str]]) -> list[list[str]]:
         """Of several sets of units, those with which the engine is right."""

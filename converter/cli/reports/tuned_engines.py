@@ -12,6 +12,7 @@ from trtsmith.converter.convert.recipe import Choices
 from trtsmith.converter.rewrite.precision.report import short_reason
 from trtsmith.converter.tune.choices import ReducedNetwork
 from trtsmith.converter.tune.tune import Tuned
+from trtsmith.importers.counted import counted
 
 _LONGEST = 60
 """Characters of flags that a row shows."""
@@ -29,11 +30,9 @@ def render(done: Tuned, output: Path | None) -> str:
         )
     lines = [*table(rows), ""]
     failed = sum(bool(t.failed) for t in done.trials)
-    of = f"{done.sets} set{'s' * (done.sets != 1)} of inputs" + (
-        f", then {done.unseen} others" if done.unseen else ""
-    )
+    of = f"{counted(done.sets, 'set')} of inputs" + (f", then {done.unseen} others" if done.unseen else "")
     lines.append(
-        f"tried:    {len(done.trials)} engines in {done.seconds:.0f} s, {failed} failed; judged by {of}"
+        f"tried:    {counted(len(done.trials), 'engine')} in {done.seconds:.0f} s, {failed} failed; judged by {of}"
     )
     if done.default is not None:
         ratio = done.best.ms / done.default.ms
@@ -62,7 +61,7 @@ def render_plan(first: Mapping[Choices, str], reduced: Mapping[str, ReducedNetwo
             lines.append(f"  (no node can be in {name})")
             continue
         lines.append(
-            f"  or, where {name} is beyond the bound: as few as will do of {len(known.units)} nodes in float32"
+            f"  or, where {name} is beyond the bound: as few as will do of {counted(len(known.units), 'node')} in float32"
         )
     return "\n".join(lines)
 
