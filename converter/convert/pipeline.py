@@ -87,7 +87,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             clock.ended(then="verify" if prepared.check is not None else "bundle")
             _check_shapes(opened.model, done.built, analysis.plan)
             rewritten = analysis.rewritten.with_model(done.model) if done.mended else analysis.rewritten
-            run = _run_request(options, rewritten, done.built, loaded)
+            run = run_request(options, rewritten, done.built, loaded)
             verdict = comparison.verdict(rewritten, done.built, run)
         if verdict is not None:
             clock.ended(then="bundle")
@@ -229,7 +229,7 @@ def _option_facts(
     }
 
 
-def _run_request(
+def run_request(
     options: ConvertOptions, rewritten: Rewritten, built: BuildResult, loaded: tuple[Path, ...]
 ) -> RunRequest:
     """How to run the engine that was built."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from onnx import TensorProto as T
-
+from trtsmith.converter.base.arrays import ArraySource
 from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.precision import in_precision
-from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.recipe import Choices
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.rewrite.precision.formats import FORMATS
@@ -22,7 +22,7 @@ from trtsmith.importers.opdef import Arrays
 
 @dataclass(frozen=True)
 class ReducedNetwork:
-    """What is known of the network in a 16-bit type.
+    """The network in a 16-bit type, by its nodes.
 
     kept: nodes that `convert` keeps in float32 for the sake of accuracy. units: nodes that are in the type if none is kept.
     """
@@ -97,17 +97,26 @@ PRECISIONS: Mapping[str, str] = {
     "int8": "8-bit integers, calibrated with --samples",
     "fp8": "8-bit floats, calibrated with --samples",
 }
-"""Of the first engines, and why each is tried."""
+"""The types of the first engines, each with the reason to try it."""
 
 
 def bases(precisions: Sequence[str], *, as_is: bool) -> dict[Choices, str]:
-    """The first engines, and why each is tried. as_is: whether TensorRT imports the model by itself."""
+    """The first engines, each with the reason to try it. as_is: whether TensorRT imports the model by itself."""
     found = {Choices("" if name == "fp32" else name): PRECISIONS[name] for name in precisions}
     if as_is:
         found[Choices(as_is=True)] = "TensorRT's own import, which the result may not be slower than"
     return found
 
 
-def has_floats(analysis: Analysis) -> bool:
-    """Whether anything in the network could be of another type."""
-    return T.FLOAT in Graph(analysis.plain.model).elem_types()
+def applied(choices: Choices, options: ConvertOptions, samples: tuple[ArraySource, ...]) -> ConvertOptions:
+    """The options with the choices among them, as `convert --recipe` reads them. samples: to calibrate 8 bits with."""
+    calibration = samples if choices.precision in QUANTIZED else ()
+    level = choices.optimization_level
+    return replace(
+        options,
+        precision=PrecisionRequest(
+            choices.precision, choices.keep_fp32, choices.keep_only, calibration=calibration
+        ),
+        as_is=choices.as_is,
+        optimization_level=options.optimization_level if level is None else level,
+    )

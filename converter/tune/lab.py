@@ -17,14 +17,13 @@ import numpy as np
 
 from trtsmith.converter.base.arrays import ArraySource
 from trtsmith.converter.base.errors import TrtsmithError
-from trtsmith.converter.base.progress import Progress
+from trtsmith.converter.base.progress import Progress, silent
 from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
-from trtsmith.converter.convert.pipeline import build_request
+from trtsmith.converter.convert.pipeline import build_request, run_request
 from trtsmith.converter.convert.plan import needed_libraries, plan, with_libraries
 from trtsmith.converter.convert.precision import in_precision
-from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.recipe import Choices
 from trtsmith.converter.convert.workarounds.building import build_mended
 from trtsmith.converter.convert.workarounds.refusals import Refusals
@@ -32,6 +31,7 @@ from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_in_child import answer_of, checked
 from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.tune.choices import applied
 from trtsmith.converter.tune.engine_pair import ROUNDS, PairRequest, PairTimes
 from trtsmith.converter.tune.search import WIDTH, EngineTrial, Ratio
 from trtsmith.converter.verify.baseline import Baseline
@@ -70,7 +70,7 @@ def _error(one: Comparison) -> float:
 
 @dataclass(frozen=True)
 class Ground:
-    """What all engines of a search have in common.
+    """The model, inputs and options that all engines of a search share.
 
     graphs: the model analysed in its own precision, rewritten and (as_is) not. profiles: as of the build.
     feeds: inputs of the original, with which the precision phase looks for values beyond a type's range. given: whether they
@@ -93,7 +93,7 @@ class Ground:
 
 
 @dataclass(frozen=True)
-class _Engine:
+class _BuiltEngine:
     run: RunRequest
     size: int
 
@@ -109,7 +109,7 @@ class EngineLab:
         self.bounds = dict(bounds)
         self._ground, self._until, self._folder, self._tell = ground, until, folder, tell
         self._width = max(2, min(WIDTH, (os.cpu_count() or 2) // 2))
-        self._engines: dict[Choices, _Engine] = {}
+        self._engines: dict[Choices, _BuiltEngine] = {}
         self._places: list[Path] = []
         self._elsewhere: dict[Choices, float] = {}
         self._lock = Lock()
@@ -158,7 +158,7 @@ class EngineLab:
             shares.append(error / bound if bound else (0.0 if error == 0 else math.inf))
         return max(shares, default=0.0)
 
-    def _built(self, choices: Choices) -> _Engine | str:
+    def _built(self, choices: Choices) -> _BuiltEngine | str:
         """The engine, or why there is none."""
         ground = self._ground
         analysis = ground.graphs.get(choices.as_is)
@@ -166,41 +166,24 @@ class EngineLab:
             return "TensorRT does not import the model by itself"
         try:
             with self._lock:  # rewriting is Python's own work
+                # what is decided by a run was decided before
+                options = applied(ground.explicit(choices), ground.options, ground.samples)
                 rewritten = analysis.plain
                 if choices.precision:
-                    listed = ground.explicit(choices)  # what is decided by a run was decided before
-                    samples = ground.samples if choices.precision in QUANTIZED else ()
-                    asked = PrecisionRequest(
-                        choices.precision, listed.keep_fp32, listed.keep_only, calibration=samples
-                    )
-                    rewritten = in_precision(rewritten, asked, ground.feeds, given=ground.given)
+                    rewritten = in_precision(rewritten, options.precision, ground.feeds, given=ground.given)
                 planned = with_libraries(plan(rewritten, ground.foreign))
-                loaded = needed_libraries(planned, ground.options.plugins)
-                options = ground.options
-                if choices.optimization_level is not None:
-                    options = replace(options, optimization_level=choices.optimization_level)
+                loaded = needed_libraries(planned, options.plugins)
                 place = self._folder / f"engine-{len(self._places)}"
                 place.mkdir()
                 self._places.append(place)
             request = build_request(options, planned, ground.profiles, place, loaded)
-            done = build_mended(rewritten.model, request, Refusals(reduce=False), _silent)
+            done = build_mended(rewritten.model, request, Refusals(reduce=False), silent)
         except TrtsmithError as error:
             return error.problems[0].what
-        built = done.built
-        run = RunRequest(
-            engine_path=built.engine_path,
-            plugin_libraries=() if options.embed_plugins else loaded,
-            flavour=built.flavour,
-            io_types=rewritten.io_types,
-            timeout_s=ground.options.timeout_s,
-            embedded_plugins=options.embed_plugins,
-            built_version=built.version,
-            targets=built.targets,
-            runtime_cache=place / "kernels",
-        )
-        return _Engine(run, built.size)
+        run = replace(run_request(options, rewritten, done.built, loaded), runtime_cache=place / "kernels")
+        return _BuiltEngine(run, done.built.size)
 
-    def _measured(self, choices: Choices, engine: _Engine | str) -> EngineTrial[Choices]:
+    def _measured(self, choices: Choices, engine: _BuiltEngine | str) -> EngineTrial[Choices]:
         if isinstance(engine, str):
             return EngineTrial(choices, engine)
         self._tell(f"timing: {choices.flags()}")
@@ -222,7 +205,7 @@ class EngineLab:
             memory=times.memory[0],
         )
 
-    def _outputs(self, engine: _Engine, which: str, rounds: int) -> tuple[list[Arrays], PairTimes]:
+    def _outputs(self, engine: _BuiltEngine, which: str, rounds: int) -> tuple[list[Arrays], PairTimes]:
         inputs = self._inputs[which]
         places = tuple(engine.run.engine_path.parent / f"{which}-{i}" for i in range(len(inputs)))
         times = self._asked(PairRequest((engine.run,), inputs, places, rounds))
@@ -239,7 +222,3 @@ def _written(baseline: Baseline, folder: Path) -> tuple[Path, ...]:
     for place, one in zip(places, baseline.sets, strict=True):
         write_arrays(place, {name: np.asarray(array) for name, array in one.feeds.items()})
     return places
-
-
-def _silent(text: str) -> None:
-    del text

@@ -137,9 +137,9 @@ class RecipeSearch(Generic[R]):
         self._default = bases[0]
         self._measure(bases)
         self._settle()
+        failed = [t for t in self._measured(bases) if t.failed]
         beyond = [t for t in self._measured(bases) if not t.failed and not t.right and self._promises(t)]
-        beyond += [t for t in self._measured(bases) if t.failed and not beyond]
-        for trial in sorted(beyond, key=lambda t: t.ms)[:1]:
+        for trial in sorted(beyond or failed, key=lambda t: t.ms)[:1]:
             way = repair(trial.recipe)
             if way is not None:
                 self._repair(way)
@@ -204,7 +204,8 @@ class RecipeSearch(Generic[R]):
                 break
             batch = left[:WIDTH]
             tried.update(move.name for move in batch)
-            better = [found for move in batch if (found := self._better(move, best, batch)) is not None]
+            self._measure([move.change(best.recipe) for move in batch])
+            better = [(move, found) for move in batch if (found := self._better(move, best)) is not None]
             if not better:
                 continue
             better.sort(key=lambda pair: pair[1].ms)
@@ -224,14 +225,12 @@ class RecipeSearch(Generic[R]):
             self._tell(f"{best.ms:.3g} ms, error {best.error:.1e}: {better[0][0].name}")
         return best
 
-    def _better(
-        self, move: Move[R], best: EngineTrial[R], batch: Sequence[Move[R]]
-    ) -> tuple[Move[R], EngineTrial[R]] | None:
-        self._measure([one.change(best.recipe) for one in batch])
+    def _better(self, move: Move[R], best: EngineTrial[R]) -> EngineTrial[R] | None:
+        """The engine with the move, if it is right and faster. It was measured, unless the time was over."""
         trial = self._known.get(move.change(best.recipe))
         if trial is None or not trial.right or trial.recipe == best.recipe or trial.ms > best.ms * NEAR:
             return None
-        return (move, trial) if self._lab.ratio(trial.recipe, best.recipe).is_faster else None
+        return trial if self._lab.ratio(trial.recipe, best.recipe).is_faster else None
 
     def _repair(self, way: Repair[R]) -> None:
         """The fewest units in float32 with which the error is within the bound: whole groups of them are let go."""
@@ -270,7 +269,7 @@ class RecipeSearch(Generic[R]):
         while self.found.best is not None and not self._lab.is_over():
             best = self.found.best
             if self._lab.used_elsewhere(best.recipe) > 1.0:
-                self._tell(f"{best.ms:.3g} ms: beyond the bound on samples that the search did not see")
+                self._tell(f"{best.ms:.3g} ms: {BEYOND_UNSEEN}")
                 refused.add(best.recipe)
                 right = [t for t in self.found.trials if t.right and t.recipe not in refused]
                 self.found.best = min(right, key=lambda t: t.ms, default=None)
@@ -290,7 +289,7 @@ class RecipeSearch(Generic[R]):
             refused.add(best.recipe)
             self.found.best = slower
         self.found.trials = [
-            replace(t, failed="beyond the bound on samples that the search did not see")
+            replace(t, failed=BEYOND_UNSEEN)
             if t.recipe in refused and t.right and self._lab.used_elsewhere(t.recipe) > 1.0
             else t
             for t in self.found.trials
@@ -299,6 +298,8 @@ class RecipeSearch(Generic[R]):
 
 NEAR = 1.1
 """Engines whose single times are this far apart are not timed in turn."""
+
+BEYOND_UNSEEN = "beyond the bound on samples that the search did not see"
 
 
 def _chunks(units: Sequence[str], parts: int) -> Iterator[list[str]]:

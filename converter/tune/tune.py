@@ -33,7 +33,7 @@ from trtsmith.converter.convert.trial_inputs import with_example
 from trtsmith.converter.engine.builder.gpu import find_gpu
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.tune.choices import PRECISIONS, ReducedNetwork, bases
+from trtsmith.converter.tune.choices import PRECISIONS, ReducedNetwork, applied, bases
 from trtsmith.converter.tune.lab import EngineLab, Ground
 from trtsmith.converter.tune.search import EngineTrial, Move, RecipeSearch, Repair
 from trtsmith.converter.verify.baseline import Baseline, Original
@@ -64,7 +64,7 @@ _MINUTES = replace(SECONDS, flag={"type": _minutes})
 
 @dataclass(frozen=True, kw_only=True)
 class TuningOptions:
-    """What is searched, and for how long."""
+    """The options of the search: bound, time, samples, precisions."""
 
     TITLE: ClassVar[str] = "search"
 
@@ -101,7 +101,7 @@ class TuningOptions:
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """What `trtsmith tune` is told. convert: how engines are made, but for what is searched."""
+    """The options of `trtsmith tune`. convert: of all engines, but for the choices of the search."""
 
     convert: ConvertOptions
     search: TuningOptions = field(default_factory=TuningOptions)
@@ -110,7 +110,7 @@ class TuneOptions:
         """The precisions to choose from."""
         if self.search.precisions:
             return self.search.precisions
-        return ("fp16", "fp32", "bf16", *(("int8", "fp8") if self.search.samples else ()))
+        return ("fp16", "fp32", "bf16", *(QUANTIZED if self.search.samples else ()))
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _row(trial: EngineTrial[Choices]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What is known before an engine is built."""
+    """The analysed model and its inputs, before an engine is built."""
 
     options: TuneOptions
     analysis: Analysis
@@ -239,16 +239,60 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
 
     UsageError where there is no GPU; ConversionError where no engine is within the bound.
     """
-    if find_gpu() is None:
+    gpu = find_gpu()
+    if gpu is None:
         what = "engines are compared by their speed, and there is no NVIDIA GPU here"
         fix = "run it where the GPU is; --plan shows here what would be tried"
         raise UsageError(what, "tune", "a machine with an NVIDIA GPU and its driver", fix)
     began = time.monotonic()
     known = prepared(options, progress)
     options = known.options
-    check = known.prepared.check
-    assert check is not None
     step = steps_of(progress)
+    ground = _ground(options, known, step)
+    first = list(known.first())
+    with ScratchFolder("tune") as folder:
+        until = began + 60 * options.search.minutes
+        lab = EngineLab(ground, options.search.max_error, until, Path(folder), step)
+        search: RecipeSearch[Choices] = RecipeSearch(lab, progress)
+        try:
+            search.run(first, known.moves, known.repair)
+        except KeyboardInterrupt:
+            progress("stopped: what follows is the best so far")
+        found = search.found
+    default = next((t for t in found.trials if t.recipe == first[0] and not t.failed), None)
+    seconds = time.monotonic() - began
+    if found.best is None:
+        raise _nothing(found.trials, lab.bounds)
+    recipe = Recipe(
+        known.explicit(found.best.recipe),
+        fingerprint(known.original),
+        {
+            **_row(found.best),
+            "gpu": gpu.name,
+            "bounds": lab.bounds,
+            "default_ms": None if default is None else default.ms,
+        },
+    )
+    conversion, file = _written_engine(options, recipe, progress)
+    return Tuned(
+        found.best,
+        default,
+        tuple(found.trials),
+        tuple(found.fastest()),
+        lab.bounds,
+        recipe,
+        conversion,
+        file,
+        seconds,
+        len(ground.seen.sets),
+        0 if ground.unseen is None else len(ground.unseen.sets),
+    )
+
+
+def _ground(options: TuneOptions, known: _Prepared, step: Progress) -> Ground:
+    """Reads the samples, and runs the original model on the sets of inputs that judge the engines."""
+    check, asked = known.prepared.check, options.convert
+    assert check is not None
     specs = [spec for spec in graph_inputs(known.original.proto) if spec.name not in known.analysis.frozen]
     samples = [{**one, **known.analysis.frozen} for one in load_samples(options.search.samples, specs)]
     mine, others = samples[0::2][: MOST_SETS - 1], samples[1::2][:MOST_SETS]
@@ -264,56 +308,17 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
     step("running the original model in onnxruntime")
     _ = seen.wanted, unseen.wanted
     original.release()
-    asked = options.convert
-    target = analysis_options(asked).target
-    ground = Ground(
+    return Ground(
         asked,
         {False: known.analysis} | ({} if known.as_is is None else {True: known.as_is}),
         known.prepared.profiles(still_read(known.prepared.values, known.original, known.analysis.rewritten)),
         check.feeds,
         seen,
         unseen if others else None,
-        foreign_plugins(asked.plugins, target),
+        foreign_plugins(asked.plugins, analysis_options(asked).target),
         known.explicit,
         options.search.samples,
         given=asked.inputs is not None,
-    )
-    first = list(known.first())
-    with ScratchFolder("tune") as folder:
-        until = began + 60 * options.search.minutes
-        lab = EngineLab(ground, options.search.max_error, until, Path(folder), step)
-        search: RecipeSearch[Choices] = RecipeSearch(lab, progress)
-        try:
-            search.run(first, known.moves, known.repair)
-        except KeyboardInterrupt:
-            progress("stopped: what follows is the best so far")
-        found = search.found
-    default = next((t for t in found.trials if t.recipe == first[0] and not t.failed), None)
-    seconds = time.monotonic() - began
-    if found.best is None:
-        raise _nothing(found.trials, lab.bounds)
-    choices = known.explicit(found.best.recipe)
-    gpu = find_gpu()
-    measured = {
-        **_row(found.best),
-        "gpu": "" if gpu is None else gpu.name,
-        "bounds": lab.bounds,
-        "default_ms": None if default is None else default.ms,
-    }
-    recipe = Recipe(choices, fingerprint(known.original), measured)
-    conversion, file = _written_engine(options, recipe, progress)
-    return Tuned(
-        found.best,
-        default,
-        tuple(found.trials),
-        tuple(found.fastest()),
-        lab.bounds,
-        recipe,
-        conversion,
-        file,
-        seconds,
-        len(seen.sets),
-        len(others),
     )
 
 
@@ -321,23 +326,11 @@ def _written_engine(
     options: TuneOptions, recipe: Recipe, progress: Progress
 ) -> tuple[Conversion, Path | None]:
     """The engine, made again as `convert --recipe` makes it, and the recipe beside it."""
-    choices, asked = recipe.choices, options.convert
-    samples = options.search.samples if choices.precision in QUANTIZED else ()
-    request = PrecisionRequest(choices.precision, choices.keep_fp32, choices.keep_only, calibration=samples)
-    level = asked.optimization_level if choices.optimization_level is None else choices.optimization_level
-    again = replace(
-        asked,
-        precision=request,
-        as_is=choices.as_is,
-        optimization_level=level,
-        verify=None,
-        expected=None,
-        recipe=recipe,
-    )
-    conversion = convert(again, progress)
-    if asked.output is None:
+    again = applied(recipe.choices, options.convert, options.search.samples)
+    conversion = convert(replace(again, verify=None, expected=None, recipe=recipe), progress)
+    if again.output is None:
         return conversion, None
-    file = asked.output.with_suffix(SUFFIX)
+    file = again.output.with_suffix(SUFFIX)
     write_text(file, recipe.text(), "--output", "the recipe")
     return conversion, file
 

@@ -135,6 +135,21 @@ def test_units_that_overflow_are_found_and_no_others(wrong: set[str]) -> None:
     assert found.best is not None and found.best.recipe[1] == wrong
 
 
+def test_an_engine_that_fails_is_repaired_if_no_other_is_beyond_the_bound() -> None:
+    world = planted(set())
+    failing = frozenset(world.units[::2])  # of the default
+    trial = world._trial
+
+    def refused(recipe: Recipe) -> EngineTrial[Recipe]:
+        return EngineTrial(recipe, "not finite") if recipe == ("half", failing) else trial(recipe)
+
+    world._trial = refused  # type: ignore[method-assign]
+    world.gain = dict.fromkeys(world.units, 0.9)
+    world.broken = {"other"}
+    found = searched(world)
+    assert found.best is not None and found.best.recipe[0] == "half"
+
+
 def test_an_engine_that_is_fast_and_wrong_is_never_chosen() -> None:
     world = planted(set())
     world.harm["unit0"], world.gain["unit0"] = math.inf, 5.0

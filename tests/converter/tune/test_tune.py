@@ -13,6 +13,8 @@ import pytest
 import trtsmith
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.main import main
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.recipe import Choices, Recipe, load_recipe
 from trtsmith.converter.engine.builder.gpu import Gpu
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
@@ -120,6 +122,40 @@ def test_samples_that_the_search_did_not_see_judge_the_best(card: Card) -> None:
     card.fails_unseen = True
     careful = trtsmith.tune("model.onnx", **asked)
     assert usual.best is not None and careful.best is not None and careful.best.ms > usual.best.ms
+
+
+def test_8_bits_are_calibrated_with_the_samples(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, tuple[Any, ...]] = {}
+
+    def recorded(analysis: Any, request: PrecisionRequest, *rest: Any, **given: Any) -> Any:
+        asked[request.precision] = request.calibration
+        return in_precision(analysis, request, *rest, **given)
+
+    monkeypatch.setattr(lab, "in_precision", recorded)
+    np.savez("more.npz", x=np.random.default_rng(1).normal(0, 1, (24, 8)).astype(np.float32))
+    trtsmith.tune("model.onnx", samples="more.npz", max_error=0.02)
+    assert asked == {"fp16": (), "bf16": (), "int8": (Path("more.npz"),), "fp8": (Path("more.npz"),)}
+
+
+def test_the_engine_runs_with_its_plugin_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18, "com.microsoft" : 1]> '
+        "g (float[2, 4, 4] x) => (float[2, 4, 4] y) { y = com.microsoft.Inverse (x) }"
+    )
+    onnx.save(model, tmp_path / "model.onnx")
+    made = Card(tmp_path / "model.onnx")
+    libraries: list[tuple[Path, ...]] = []
+
+    def answer(worker: str, order: Any, *rest: Any) -> dict[str, Any]:
+        libraries.extend(one.plugin_libraries for one in order.runs)
+        return made.answer(worker, order, *rest)
+
+    monkeypatch.setattr(tune, "find_gpu", lambda: Gpu("a card", (8, 6)))
+    monkeypatch.setattr(lab, "checked", lambda request: request)
+    monkeypatch.setattr(lab, "answer_of", answer)
+    monkeypatch.chdir(tmp_path)
+    trtsmith.tune("model.onnx", max_error=0.02, precisions=["fp32"])
+    assert libraries and all([path.name for path in one] == ["libtrtsmith_plugins.so"] for one in libraries)
 
 
 def test_the_command_shows_what_it_tried(
