@@ -2,8 +2,9 @@
 
     python3 scripts/bench_tuning.py --bundle DIR --network resnet50   # writes benchmarks/<gpu>/tuning.json
 
-Networks are those of scripts/realnetworks/networks.py, exported on the spot, side by side; then one after another is tuned,
-with its own inputs. Times are of CUDA graphs, errors against PyTorch in float32 on the CPU.
+Networks are those of scripts/realnetworks/networks.py, exported on the spot, side by side. Several are tuned at once, with
+their own inputs, and time their engines one after another. Those of QUANTIZED choose from int8 and fp8, too, if
+nvidia-modelopt is there. Times are of CUDA graphs, errors against PyTorch in float32 on the CPU.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.run_record import add_seconds, gpu_parser, gpu_record  # noqa: E402
+from harness.run_record import Record, add_seconds, gpu_parser, gpu_record  # noqa: E402
+
+QUANTIZED = ("resnet50", "vit_base, batch 8")
 
 EXPORT = """
 import sys
@@ -48,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_seconds(parser, 500.0)
     parser.add_argument("--network", nargs="+", help="these only")
     parser.add_argument("--minutes", type=float, default=1.0, help="for each search (%(default)g)")
+    parser.add_argument("--at-once", type=int, default=4, help="searches side by side (%(default)d)")
     arguments = parser.parse_args(argv)
     end = time.monotonic() + arguments.seconds
     record = gpu_record(arguments, "tuning.json")
@@ -58,18 +61,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no such networks: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory(prefix="bench-tuning-") as folder:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            made = dict(zip(names, pool.map(partial(_exported, Path(folder)), names), strict=True))
-        for name, place in made.items():
-            left = end - time.monotonic()
-            if left < 60 * arguments.minutes:
-                break
-            row = {
-                "network": name,
-                **(_tuned(place, arguments.minutes) if isinstance(place, Path) else {"died": place}),
-            }
-            record.add(name, row)
-            print(_line(row), flush=True)
+            exports = {name: pool.submit(_exported, Path(folder), name) for name in names}
+            wait(exports.values())
+        with ThreadPoolExecutor(arguments.at_once) as pool:
+            searches = [
+                pool.submit(_add, record, name, export.result(), arguments.minutes, end)
+                for name, export in exports.items()
+            ]
+        for one in searches:
+            one.result()
     return 1 if any("died" in row for row in record.rows) or len(record.rows) < len(names) else 0
+
+
+def _add(record: Record, name: str, place: Path | str, minutes: float, end: float) -> None:
+    """Tunes a network, if there is time for it."""
+    if time.monotonic() + 60 * minutes > end:
+        return
+    row = {"network": name, **({"died": place} if isinstance(place, str) else _tuned(place, name, minutes))}
+    record.add(name, row)
+    print(_line(row), flush=True)
 
 
 def _exported(folder: Path, name: str) -> Path | str:
@@ -81,7 +91,7 @@ def _exported(folder: Path, name: str) -> Path | str:
     return place if done.returncode == 0 else done.stderr.strip()[-300:]
 
 
-def _tuned(place: Path, minutes: float) -> dict[str, Any]:
+def _tuned(place: Path, name: str, minutes: float) -> dict[str, Any]:
     found = place / "tuned.json"
     words = [
         sys.executable,
@@ -95,6 +105,8 @@ def _tuned(place: Path, minutes: float) -> dict[str, Any]:
         "inputs.npz",
     ]
     words += ["--expected", "expected.npz", "--minutes", str(minutes), "--json", found.name, "-q"]
+    if name in QUANTIZED:
+        words += ["--samples", "inputs.npz"]
     began = time.monotonic()
     done = subprocess.run(
         words,

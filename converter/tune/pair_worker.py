@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.process.folder_lock import folder_lock
 from trtsmith.converter.bench.bench_worker import SessionLane
 from trtsmith.converter.bench.timing import Clock, drive
 from trtsmith.converter.engine.builder.flavour import load_flavour
@@ -40,7 +43,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
             runners = [
                 stack.enter_context(Runner.of_request(run, device, flavour, log)) for run in request.runs
             ]
-            return measure(request, device, runners, time.perf_counter)
+            return measure(request, device, runners, time.perf_counter, events.note)
     except DeviceError as error:  # of a kernel, seen where the events are waited for
         run = request.runs[0]
         origin = EngineIdentity(str(run.engine_path), run.plugin_libraries)
@@ -49,8 +52,18 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
         messages.flush()
 
 
-def measure(request: PairRequest, device: Device, runners: list[Runner], clock: Clock) -> dict[str, Any]:
-    """`main` on an existing device and runners."""
+def measure(
+    request: PairRequest, device: Device, runners: list[Runner], clock: Clock, warn: Callable[[str], None]
+) -> dict[str, Any]:
+    """`main` on an existing device and runners. Searches on one machine time their engines one after another."""
+    lanes = _opened(request, device, runners)
+    with folder_lock(Path(tempfile.gettempdir()), warn):
+        times = _timed(lanes, request.rounds, clock)
+    return {"ms": times, "memory": [runner.info.device_memory for runner in runners]}
+
+
+def _opened(request: PairRequest, device: Device, runners: list[Runner]) -> list[SessionLane]:
+    """Writes the outputs of the first engine. Returns a lane for each engine, if any are to be timed."""
     lanes = []
     for number, (run, runner) in enumerate(zip(request.runs, runners, strict=True)):
         on_host = frozenset(spec.name for spec in runner.info.inputs if spec.is_shape_tensor)
@@ -65,14 +78,19 @@ def measure(request: PairRequest, device: Device, runners: list[Runner], clock: 
             feeds = to_engine(_of(read_arrays(request.inputs[0]), names), run.io_types)
             session = runner.session(profile=run.profile, cuda_graph=True)
             lanes.append(SessionLane(device, session, feeds, on_host, transfers=False))
+    return lanes
+
+
+def _timed(lanes: list[SessionLane], rounds: int, clock: Clock) -> list[list[float]]:
+    """The median latency of every lane in every round, in ms."""
     for lane in lanes:
         drive([lane], clock, WARM_S, LEAST)
     times: list[list[float]] = [[] for _ in lanes]
-    for _ in range(request.rounds):
+    for _ in range(rounds):
         for mine, lane in zip(times, lanes, strict=True):
             done = drive([lane], clock, ROUND_S, LEAST)
             mine.append(median(query.stages.compute for query in done.queries))
-    return {"ms": times, "memory": [runner.info.device_memory for runner in runners]}
+    return times
 
 
 def _of(arrays: Any, names: list[str]) -> dict[str, Any]:

@@ -37,10 +37,15 @@ CONVERTED = {
     "fp32": (),
     "fp16": ("--precision", "fp16"),
     "bf16": ("--precision", "bf16"),
+    "int8, fp16": ("--precision", "int8,fp16"),
+    "fp8, fp16": ("--precision", "fp8,fp16"),
     "fp16 of half": (),
 }
 """By way, what `trtsmith convert` is told beside the inputs. "fp16 of half" converts what the user exported in half.
-Outputs are compared here, and not there: the engine is the same."""
+Outputs are compared here, and not there: the engine is the same. 8 bits are calibrated on the inputs themselves, and need
+nvidia-modelopt."""
+
+CALIBRATED = ("int8, fp16", "fp8, fp16")
 
 REWRITTEN = "fp16, written alone"
 """The graph as `trtsmith rewrite --precision fp16` writes it without inputs, built by TensorRT."""
@@ -164,6 +169,8 @@ class _Network:
         plan = self._folder / f"{way.replace(' ', '_')}.plan"
         words = ["convert", str(self._path(kind)), "-o", str(plan), *CONVERTED[way], "-q", "--no-verify"]
         words += ["--inputs", str(self._folder / f"{kind}.npz")]
+        if way in CALIBRATED:
+            words += ["--calibration", str(self._folder / f"{kind}.npz")]
         done = subprocess.run(
             [sys.executable, "-m", "trtsmith", *words],
             capture_output=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,8 @@ def measured(tmp_path: Path, device: FakeDevice, *seconds: float, rounds: int = 
     request = PairRequest(tuple(run for _ in seconds), inputs, outputs, rounds)
     assert PairRequest.from_json(request.to_json()) == request
     runners = [FakeRunner(device, compute_s=1.0, graph_s=one) for one in seconds]
-    return PairTimes.from_json(pair_worker.measure(request, device, runners, device.clock))  # type: ignore[arg-type]
+    found = pair_worker.measure(request, device, runners, device.clock, pytest.fail)  # type: ignore[arg-type]
+    return PairTimes.from_json(found)
 
 
 def test_each_engine_has_a_time_in_every_round(tmp_path: Path) -> None:
@@ -47,3 +50,24 @@ def test_rounds_that_are_far_off_decide_nothing() -> None:
     ratio = noisy.ratio()
     assert (ratio.low, ratio.median) == (pytest.approx(1 / 1.1), pytest.approx(1 / 1.1))
     assert not ratio.is_faster and not ratio.is_slower  # two rounds are off, and one of them counts
+
+
+def test_another_search_times_its_engines_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_worker.tempfile, "gettempdir", lambda: str(tmp_path))
+    device, held = FakeDevice(), []
+
+    def clock() -> float:
+        other = os.open(tmp_path, os.O_RDONLY)
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.append(True)
+        else:
+            held.append(False)
+        finally:
+            os.close(other)
+        return FakeDevice.clock(device)
+
+    monkeypatch.setattr(device, "clock", clock, raising=False)
+    measured(tmp_path, device, 0.001)
+    assert held and all(held)
