@@ -1,4 +1,4 @@
-"""Models that the rule random-values takes."""
+"""Models that the rules random-values and random-broadcast take."""
 
 from __future__ import annotations
 
@@ -45,6 +45,10 @@ _EXAMPLES = (
         }""",
         reference=True,
     ),
+)
+"""Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
+
+_BROADCAST = (
     Example(
         "scalars",
         """<ir_version: 8, opset_import: ["" : 15]>
@@ -58,8 +62,28 @@ _EXAMPLES = (
         feeds={"x": np.array(1, np.float32), "z": np.array([1, 2], np.float16)},
         rtol=1e-3,
     ),
+    Example(
+        "a number for each row",
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[N, 5] x) => (float[N, 5] y) {
+            start = Constant <value_ints = [0, 0]> ()
+            end = Constant <value_ints = [2147483647, 1]> ()
+            column = Slice (x, start, end)
+            noise = RandomNormalLike <mean = 2.0, scale = 1e-30> (column)
+            y = Mul (x, noise)
+        }""",
+        feeds={"x": np.arange(20, dtype=np.float32).reshape(4, 5)},
+    ),
+    Example(
+        "a number for each channel",
+        """<ir_version: 8, opset_import: ["" : 15]>
+        g (float[2, 3, 4, 5] x) => (float[2, 3, 4, 5] y) {
+            noise = RandomUniform <shape = [1, 3, 1, 1], low = 2.0, high = 2.0001> ()
+            y = Mul (x, noise)
+        }""",
+        rtol=1e-3,
+    ),
 )
-"""Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
 
 
-EXAMPLES = {"random-values": _EXAMPLES}
+EXAMPLES = {"random-values": _EXAMPLES, "random-broadcast": _BROADCAST}

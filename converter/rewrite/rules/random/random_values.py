@@ -1,8 +1,9 @@
 """Rewrites Bernoulli, Multinomial, and random tensors of types that TensorRT does not draw.
 
-All draw from RandomUniformLike or its kin in float32, which TensorRT has, and of scalars TensorRT-RTX 1.7.1 has not: Myelin
-fails ("Copy operation 'y_shape_concat' has 1 inputs"). ONNX prescribes distributions, not values:
-a seed makes a run of one runtime repeatable, and two runtimes never draw the same.
+All draw from RandomUniformLike or its kin in float32, which TensorRT has. ONNX prescribes distributions, not values: a seed
+makes a run of one runtime repeatable, and two runtimes never draw the same.
+
+Keeps random numbers apart from the arithmetic behind them, which TensorRT-RTX computes wrong where it broadcasts them.
 
 Rewrites Dropout in training mode as a comparison with uniform numbers: TensorRT has the one that does nothing.
 
@@ -12,12 +13,14 @@ That is how a Monte Carlo dropout model, which estimates its uncertainty at infe
 from __future__ import annotations
 
 from shlex import quote
+from typing import Any
 
 import numpy as np
 from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.dtypes import FLOATS, NUMBERS
 
 _FLOAT = NUMBERS["float32"]
@@ -25,6 +28,15 @@ _DRAWN = (_FLOAT, NUMBERS["float16"])
 """float32 and float16: what TensorRT fills with random numbers."""
 
 NUMERICS = "the values are drawn by TensorRT's own generator, as ONNX prescribes none"
+
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "reads beyond random numbers where the arithmetic behind them broadcasts them",
+        "engines run on an H200: [4, 1, 1], [1, 1] and four more shapes, static and dynamic, times a larger tensor",
+    ),
+)
 
 _TYPES = {name: NUMBERS[name] for name in ("float16", "float32", "float64", "bfloat16")}
 
@@ -39,7 +51,7 @@ _TYPES = {name: NUMBERS[name] for name in ("float16", "float32", "float64", "bfl
     "RandomUniformLike",
 )
 def random_values_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Rewrites Bernoulli, Multinomial, random scalars, and random numbers of other types."""
+    """Rewrites Bernoulli, Multinomial, and random numbers of other types."""
     if node.op_type == "Bernoulli":
         return _bernoulli(node)
     if node.op_type == "Multinomial":
@@ -86,28 +98,50 @@ def _multinomial(node: NodeView) -> Replacement:
 
 
 def _other_type(node: NodeView) -> Replacement | None:
-    """Draws float64 and bfloat16 in float32 with a Cast, and scalars as one-element vectors; None for other nodes."""
+    """Draws float64 and bfloat16 in float32 with a Cast; None for other nodes."""
     wanted = node.attributes.get("dtype")
     if not wanted and node.inputs:
         wanted = _TYPES.get(node.dtype(0) or "")
-    cast = bool(wanted) and wanted not in _DRAWN
-    scalar = (node.rank(0) if node.inputs else len(node.attributes["shape"])) == 0
-    if not cast and not scalar:
+    if not wanted or wanted in _DRAWN:
         return None
     w = Writer(node)
-    given = node.own("dtype", "high", "low", "mean", "scale", "seed", "shape")
-    like = list(w.x)
-    if cast:
-        given["dtype"] = _FLOAT
-        like = [w.Cast(value, to="float32") for value in like]
-    if scalar and like:
-        like = [w.Unsqueeze(like[0], axes=[0])]
-    elif scalar:
-        given["shape"] = [1]
-    drawn = w.write(node.op_type, *like, **given)
-    drawn = w.Squeeze(drawn, axes=[0]) if scalar else drawn
-    what = [*["as a vector of one element"] * scalar, *["in float32, then cast"] * cast]
-    return Replacement(w.finish(w.Cast(drawn, to=wanted) if cast else drawn), f"drawn {' and '.join(what)}")
+    like = [w.Cast(value, to="float32") for value in w.x]
+    drawn = w.write(node.op_type, *like, **{**_given(node), "dtype": _FLOAT})
+    return Replacement(w.finish(w.Cast(drawn, to=wanted)), "drawn in float32, then cast")
+
+
+def _given(node: NodeView) -> dict[str, Any]:
+    return node.own("dtype", "high", "low", "mean", "scale", "seed", "shape")
+
+
+@node_rule(
+    "random-broadcast",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+    faults=_FAULTS,
+)
+def random_broadcast_rule(node: NodeView) -> Replacement | None:
+    """Draws random numbers with one more axis of size 1, and takes the maximum over it.
+
+    TensorRT-RTX does not fuse a reduction with the arithmetic behind it. Of scalars, which Myelin cannot draw ("Copy
+    operation 'y_shape_concat' has 1 inputs"), any target needs the axis.
+    """
+    scalar = (node.rank(0) if node.inputs else len(node.attributes["shape"])) == 0
+    faulty = any(map(node.has, _FAULTS))
+    if not scalar and not faulty:
+        return None
+    if [reader and reader.op_type for reader in node.readers(0)] == ["ReduceMax"]:
+        return None
+    w = Writer(node)
+    given = _given(node)
+    if not node.inputs:
+        given["shape"] = [1, *node.attributes["shape"]]
+    drawn = w.write(node.op_type, *(w.Unsqueeze(like, axes=[0]) for like in w.x), **given)
+    result = w.reduce("ReduceMax", drawn, [0], keepdims=False)
+    notes = (node.because(_FAULTS),) if faulty else ()
+    return Replacement(w.finish(result), "drawn with an axis of size 1", notes=notes)
 
 
 @node_rule("training-dropout", "Dropout")
