@@ -153,11 +153,33 @@ def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:
     )
 
 
-def test_an_original_that_is_as_expected_is_not_blamed() -> None:
-    expected = {"y": np.arange(1, 9, dtype=np.float32)}
-    verdict = verdict_of(compare(expected, {"y": expected["y"] * 2}), "", engine_run=False)
-    assert with_original(verdict, expected, expected).references == ()
-    assert len(with_original(verdict, expected, {"y": expected["y"] * 2}).references) == 1
+@pytest.mark.parametrize(
+    ("values", "other"),
+    [
+        (np.arange(1, 9, dtype=np.float32), np.arange(2, 17, 2, dtype=np.float32)),
+        (np.arange(1, 9), np.arange(8)),
+        (np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)),
+    ],
+    ids=["floats", "whole numbers", "another shape"],
+)
+def test_an_original_that_is_as_expected_is_not_blamed(values: np.ndarray, other: np.ndarray) -> None:
+    """One that is not is: no search for a node would find anything."""
+    expected, found = {"y": values}, {"y": other}
+    verdict = verdict_of(compare(expected, found), "", engine_run=False)
+    right, wrong = with_original(verdict, expected, expected), with_original(verdict, expected, found)
+    assert right.references == () and "locate" in right.advice
+    assert len(wrong.references) == 1
+    assert wrong.advice.startswith("check how the expected outputs were made")
+
+
+@pytest.mark.parametrize("part", ["doubled", "first"])
+def test_a_function_that_differs_from_the_definition_is_named(part: str, place: Place) -> None:
+    place.has(None)
+    text = "import numpy as np\n\ndef doubled(x):\n    return np.linalg.inv(x) * 2\n\ndef first(x):\n"
+    Path("differing.py").write_text(f"{text}    return np.linalg.inv(x)[0]\n")
+    code, out, _ = place.convert("--reference", f"Inverse=differing:{part}")
+    assert code == 3 and "\nnext: check your function of Inverse: trtsmith's definition gives" in out
+    assert "\nwith trtsmith's definition of Inverse, onnxruntime gives another 'y', too\n" in out
 
 
 @pytest.mark.parametrize(

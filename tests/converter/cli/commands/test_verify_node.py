@@ -133,6 +133,15 @@ def test_an_engine_that_is_right_by_onnxruntime_is_not_what_differs(engines: Eng
     assert ran.code == 3 and "check how other.npz was made" in ran.out and "every value agrees" in ran.out
 
 
+def test_a_function_of_the_users_is_what_differs(engines: Engines, cli: Cli) -> None:
+    """The search compares with trtsmith's definition."""
+    Path("doubled.py").write_text("import numpy as np\n\ndef inv(x):\n    return np.linalg.inv(x) * 2\n")
+    ran = cli(f"{VERIFY} --reference Inverse=doubled:inv")
+    assert (
+        ran.code == 3 and "check how Inverse=doubled:inv works" in ran.out and "every value agrees" in ran.out
+    )
+
+
 def test_the_verdict_stands_where_no_node_can_be_looked_for(engines: Engines, cli: Cli) -> None:
     engines.users.planted = wrong_at_the_largest
     Path("m.located").mkdir()
