@@ -73,13 +73,15 @@ class Generation:
 
     def numbers(self, end: str) -> dict[str, Sizes]:
         """Lists sizes and values of inputs at an end."""
-        return {name: getattr(r, end) for name, r in (*self.sizes.items(), *self.values.items())}
+        return self.shapes(end) | {name: getattr(r, end) for name, r in self.values.items()}
+
+    def shapes(self, end: str) -> dict[str, Sizes]:
+        """Lists sizes of dynamic inputs at an end."""
+        return {name: getattr(r, end) for name, r in self.sizes.items()}
 
     def at(self, end: str, seed: int = SEED) -> Generated:
         """Generates inputs at an end. Raises UsageError for a shape too large for this machine's memory."""
-        made = generate_inputs(
-            self.model, self.specs, {name: getattr(r, end) for name, r in self.sizes.items()}, seed
-        )
+        made = generate_inputs(self.model, self.specs, self.shapes(end), seed)
         exact = {
             spec.name: values_as_input(spec, ShapeRange(*(getattr(self.values[spec.name], end),) * 3))
             for spec in self.specs

@@ -88,6 +88,7 @@ _FIXES: Mapping[str, str] = {
     "not run": "{fix}",
     "engine not run": "{fix}",
     "runs at": "narrow the profile to what runs ({flags}), or export the model anew",
+    "sizes apart": "{told}: give both one size ({flags})",
     "profiles that fail": "leave out {profiles}, or export the model anew",
     "cost unknown": "give other samples to --calibration",
     "original differs": "check how the expected outputs were made: the exported model gives others",

@@ -271,6 +271,24 @@ def test_a_size_at_which_the_original_fails_is_named(
     assert "onnxruntime_src" not in line and {c["at"] for c in verdict["comparisons"]} >= {"opt"}
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "told", "works"),
+    [
+        ("1x4:2x4:8x4", "1x4:2x4:16x4", "8 in input 'a' and 16 in input 'b', at the largest", "1x4:2x4:8x4"),
+        ("2x4:4x4:8x4", "3x4:4x4:8x4", "2 in input 'a' and 3 in input 'b', at the smallest", "3x4:4x4:8x4"),
+    ],
+)
+def test_ends_of_one_dimension_that_differ_between_inputs_are_named(
+    a: str, b: str, told: str, works: str, place: Place
+) -> None:
+    """TensorRT takes the dimension to be equal: the sizes that both inputs have are compared once they are given."""
+    written(place.fake.model, "(float[N,4] a, float[N,4] b) => (float[N,4] y) { y = Add (a, b) }")
+    code, out, _ = place.convert("--shapes", f"a={a}", "--shapes", f"b={b}")
+    fix = f"--shapes a={works} --shapes b={works}"
+    assert code == 4 and f"\nnext: dimension 'N' is {told} size: give both one size ({fix})\n" in out
+    assert place.convert(*fix.split(" "))[0] == 0
+
+
 ENDS = ["opt", "opt", "min", "min", "max", "max"]
 
 
