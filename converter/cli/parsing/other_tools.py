@@ -39,7 +39,10 @@ def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[st
 
 
 def mixed_precision(flags: Collection[str]) -> str:
-    """What trtexec's and Polygraphy's --int8 and --fp16 together are here; "" unless there is one of each kind."""
+    """What trtexec's and Polygraphy's --int8 and --fp16 together are here; "" unless there is one of each kind.
+
+    flags: those that were typed, and the value of --precision as one of them.
+    """
     low, rest = (
         next((name for name in names if f"--{name}" in flags), "")
         for names in (("int8", "fp8"), ("fp16", "bf16"))
