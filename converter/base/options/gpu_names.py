@@ -132,10 +132,12 @@ def device_of(name: str) -> str:
 
 
 def nearest_gpus(name: str, count: int = 3) -> list[str]:
-    """Returns GPU names that resemble the given one: several, if it abbreviates several."""
+    """Returns GPU names that resemble the given one: several, if it abbreviates several; first those inside it."""
     text = _plain(name)
     shown = {_plain(known): known for names in GPUS.values() for known in names}
     inside = [known for plain, known in shown.items() if len(text) >= 4 and text in plain]
+    within = [known for plain, known in shown.items() if len(plain) >= 4 and plain in text]
+    inside += sorted(within, key=len, reverse=True)
     if text in _MAKERS:  # one of each generation, the newest first; those that have no TensorRT 10 left out
         new = {target: names for target, names in GPUS.items() if target not in OLD_JETSONS}
         own = [[one for one in names if one.lower().startswith(text)] for names in new.values()]

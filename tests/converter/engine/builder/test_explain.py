@@ -62,7 +62,10 @@ MESSAGES = [
     ("Version tag does not match. Note: Current Version: 240, Serialized Engine Version: 239", "again"),
     ("CUDA error 700: an illegal memory access was encountered", "compute-sanitizer"),
     ("Could not find any implementation for node {ForeignNode[a...b]}", "--workspace"),
-    ("Myelin (Cannot compile operation 'm1' for Turing (SM75): FP32 GEMM is not supported.", "sm75 out of --target;"),
+    (
+        "Myelin (Cannot compile operation 'm1' for Turing (SM75): FP32 GEMM is not supported.",
+        "sm75 out of --target;",
+    ),
     ("ISymbolicExpr: contradictory assertions about the dimension ?", "dim_param"),
     (
         "MyelinCheckException: tensor-ds.cpp:186: CHECK(vm->name_to_tensor_index .emplace(tens->name(), 1) .second) failed.",
