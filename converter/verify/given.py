@@ -22,7 +22,7 @@ from trtsmith.converter.base.arrays import (
     told_source,
 )
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.base.fitting_arrays import fitting_command, fitting_expression
+from trtsmith.converter.base.fitting_arrays import fitting_command, fitting_expression, pixels
 from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
 from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.feeds import profile_problems
@@ -219,7 +219,7 @@ def _fitting_line(
             reading = f"from polygraphy.json import load_json; load_json({json.dumps(str(source))})[0]"
         return fitting_command(arrays, specs, source, reading, "--inputs")
     expression = "" if source is None else fitting_expression(arrays, specs, "inputs")
-    return expression and f"inputs={expression}"
+    return expression and f"inputs={expression}{pixels(expression)}"
 
 
 def _fits(value: np.ndarray, spec: InputSpec) -> bool:
