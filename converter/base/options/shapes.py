@@ -69,21 +69,20 @@ def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
     problems = tuple(input_problems(proto))
     if problems:
         raise ConversionError(problems)
-    specs = []
-    for value in _real_inputs(proto):
-        tensor = value.type.tensor_type
-        specs.append(
-            InputSpec(
-                value.name,
-                dtype_name(tensor.elem_type),
-                tuple(
-                    d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
-                    for d in tensor.shape.dim
-                ),
-                tuple(d.dim_param for d in tensor.shape.dim),
-            )
-        )
-    return tuple(specs)
+    return tuple(map(spec_of, _real_inputs(proto)))
+
+
+def spec_of(value: onnx.ValueInfoProto) -> InputSpec:
+    """Describes a tensor with a known number of dimensions, of inputs or outputs."""
+    tensor = value.type.tensor_type
+    return InputSpec(
+        value.name,
+        dtype_name(tensor.elem_type),
+        tuple(
+            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim
+        ),
+        tuple(d.dim_param for d in tensor.shape.dim),
+    )
 
 
 def _real_inputs(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
