@@ -6,7 +6,7 @@ They come from .npz files, as arrays, or of `verify` from Polygraphy's JSON, of 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -165,6 +165,16 @@ def load_inputs(source: ArraySource, specs: Sequence[InputSpec]) -> dict[str, np
     if isinstance(source, Path) and source.suffix == ".npy":
         raise _nameless(source, specs, where, "--inputs", "input")
     return fitting_inputs(load_arrays(source, "--inputs"), specs, where, source)
+
+
+def unused_arrays(names: Iterable[str], inputs: Iterable[str], where: str) -> tuple[str, ...]:
+    """Warns of arrays that are none of the model's inputs. where: flag and source of the arrays."""
+    known = tuple(inputs)
+    left = [name for name in names if name not in known]
+    if not left:
+        return ()
+    not_used = f"{', '.join(map(repr, left))} of {where} {'is' if len(left) == 1 else 'are'} not used"
+    return (f"{not_used}: the model's inputs are {', '.join(map(repr, known))}",)
 
 
 def _nameless(path: Path, specs: Sequence[InputSpec], where: str, flag: str, kind: str) -> UsageError:

@@ -464,6 +464,20 @@ def test_constant_inputs_are_a_warning(place: Place) -> None:
     assert "constant" not in place.run("--force").err
 
 
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ({}, ""),
+        ({"mask": 1}, "warning: 'mask' of --inputs x.npz is not used: the model's inputs are 'x'\n"),
+        ({"m": 1, "k": 2}, "warning: 'm', 'k' of --inputs x.npz are not used: the model's inputs are 'x'\n"),
+    ],
+)
+def test_arrays_that_are_no_inputs_are_a_warning(others: dict[str, int], told: str, place: Place) -> None:
+    np.savez("x.npz", x=np.random.default_rng(0).random((2, 4, 4)).astype(np.float32), **others)
+    ran = place.run("--inputs", "x.npz")
+    assert ran.code == 0 and told in ran.err and ("not used" in ran.err) == bool(told)
+
+
 BRANCHES = """(float[3] x, bool flag) => (float[3] y, float[3] z, float[3] w) <float limit = {5}> {
     most = ReduceMax <keepdims = 0> (x)  high = Greater (most, limit)
     a = If (high) <then_branch = t () => (float[3] p) { p = Exp (x) }, else_branch = e () => (float[3] q) { q = Neg (x) }>
