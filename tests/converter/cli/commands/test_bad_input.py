@@ -60,7 +60,7 @@ def in_branches(node: str) -> str:
 FILES = [
     ("none.onnx", "does not exist"),
     ("folder", "is a folder"),
-    (b"a text", "is not an ONNX model"),
+    (b"a text", "The file is text"),
     (b"", "is empty"),
     (lambda: M.write_bytes(Path("relu.onnx").read_bytes()[:-9]), "is truncated"),
     (lambda: external("none.bin"), "none.bin"),
