@@ -25,20 +25,16 @@ def fitting_expression(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSp
     """
     names = {spec.name for spec in specs}
     free = [name for name in arrays if name not in names]
-    chosen: dict[str, str] = {}
+    chosen: dict[str, tuple[str, str]] = {}
     for spec in specs:
-        candidates = [spec.name] if spec.name in arrays else free
-        ways = [(name, way) for name in candidates for way in _ways(arrays[name], spec)]
-        whole = [one for one in ways if "[None]" not in one[1] and ".transpose" not in one[1]]
-        if (
-            len(whole or ways) != 1
-        ):  # an array of the right shape is meant before one that has to be reordered
+        ways = _choices(arrays, [spec.name] if spec.name in arrays else free, spec)
+        if len(ways) != 1:
             return ""
-        ((name, way),) = whole or ways
-        chosen[spec.name] = f"{source}[{json.dumps(name)}]{way}"
-    if len(set(chosen.values())) < len(chosen):  # one array for two inputs
+        chosen[spec.name] = ways[0]
+    if len({name for name, _ in chosen.values()}) < len(chosen):  # one array for two inputs
         return ""
-    return "{" + ", ".join(f"{json.dumps(name)}: {value}" for name, value in chosen.items()) + "}"
+    written = (f"{json.dumps(to)}: {source}[{json.dumps(name)}]{way}" for to, (name, way) in chosen.items())
+    return "{" + ", ".join(written) + "}"
 
 
 def fitting_command(
@@ -65,6 +61,14 @@ def pixels(expression: str) -> str:
         if _DIVIDED in expression
         else ""
     )
+
+
+def _choices(
+    arrays: Mapping[str, np.ndarray], names: Sequence[str], spec: InputSpec
+) -> list[tuple[str, str]]:
+    """Which of the arrays may be meant, and what makes each fit. One of the right shape comes before others."""
+    ways = [(name, way) for name in names for way in _ways(arrays[name], spec)]
+    return [one for one in ways if "[None]" not in one[1] and ".transpose" not in one[1]] or ways
 
 
 def _ways(array: np.ndarray, spec: InputSpec) -> Iterator[str]:

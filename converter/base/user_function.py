@@ -115,16 +115,15 @@ def load_user_function(spec: str, flag: str) -> UserFunction:
     for part in name.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        what = (
-            f"{name!r} is not a function"
-            if found is not None
-            else f"{module_name!r} has no function {name!r}"
-        )
-        known = [one for one, value in vars(module).items() if inspect.isfunction(value)]
-        near = nearest(name, known)
-        fix = f"did you mean {module_name}:{near}?" if near else "correct the name"
-        raise UsageError(what, where, expected, fix)
+        what = f"{name!r} is not a function of {module_name}"
+        raise UsageError(what, where, expected, _meant(module, module_name, name))
     return UserFunction(spec, found, flag)
+
+
+def _meant(module: ModuleType, module_name: str, name: str) -> str:
+    """The fix for a name that is no function: the nearest one of the module's."""
+    near = nearest(name, (one for one, value in vars(module).items() if inspect.isfunction(value)))
+    return f"did you mean {module_name}:{near}?" if near else "correct the name"
 
 
 def _imported(name: str) -> ModuleType:

@@ -130,6 +130,5 @@ def _located(
     wanted_outputs = options.expected or options.load_outputs or ", ".join(options.reference)
     if found.status != AGREE or verdict.passed or not wanted_outputs:
         return ready, found
-    made = "works" if options.reference else "was made"
-    told = f"onnxruntime gives the same as the engine; check how {wanted_outputs} {made}"
+    told = f"onnxruntime gives the same as the engine; check {wanted_outputs}, which gives something else"
     return ready, replace(found, advice=(*found.advice, told))

@@ -64,6 +64,7 @@ def test_an_array_of_the_right_shape_comes_before_one_to_transpose() -> None:
     )
     given = {"a": np.zeros((4, 3), np.float32), "b": np.zeros((3, 4), np.float32)}
     assert fitting_expression(given, [first, second], "a") == '{"p": a["b"], "q": a["a"]}'
+    assert fitting_expression({"a": given["a"]}, [first, second], "a") == ""  # one array for both
 
 
 def test_bytes_are_divided_unless_they_are_a_mask() -> None:

@@ -118,9 +118,9 @@ def test_a_node_in_a_branch_is_no_functions_business(tmp_path: Path) -> None:
         ("no_file_here.py:f", "FileNotFoundError: there is no file no_file_here.py", "correct the name or"),
         ("broken_reference:f", "cannot be loaded: ZeroDivisionError", "correct the name or"),
         ("numpy:pi", "is not a function", "correct the name"),
-        ("Scale=sub/some_reference.py:compte", "has no function 'compte'", "some_reference.py:compute?"),
-        ("sub/some_reference.py:x.y", "has no function 'x.y'", "correct the name"),
-        ("json.py:dumps", "has no function 'dumps'", "correct the name"),
+        ("Scale=sub/some_reference.py:compte", "'compte' is not a function of", "some_reference.py:compute?"),
+        ("sub/some_reference.py:x.y", "'x.y' is not a function of", "correct the name"),
+        ("json.py:dumps", "'dumps' is not a function of", "correct the name"),
     ],
 )
 def test_names_of_no_function(
