@@ -86,7 +86,7 @@ def _array_problem(source: TorchModule) -> Problem | None:
     for path, leaf in tree_flatten_with_path({"args": args, "kwargs": dict(source.kwargs)})[0]:
         if isinstance(leaf, np.ndarray):
             what = f"the example has a numpy array, {leaf.dtype}{list(leaf.shape)}, in the place of a tensor"
-            where = f"{path[0].key}{keystr(path[1:])}"
+            where = f"{keystr(path[:1])[2:-2]}{keystr(path[1:])}"
             narrow = ".float()" if leaf.dtype == np.float64 else ""
             return Problem(what, where, "a torch.Tensor", f"torch.from_numpy(array){narrow} makes one of it")
     return None
