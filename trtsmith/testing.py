@@ -155,13 +155,15 @@ def check_example(model: str | Path, package: str | Path) -> None:
     from trtsmith.converter.verify.inputs import generate_inputs
 
     loaded = load_model(Path(model))
+    stale = f"if the definition has changed since, `trtsmith op example {package}` writes the example again"
     with operators_in_force([str(package)], installed=False):
         analysis = analyse(loaded, AnalysisOptions())
-        assert analysis.convertible, "\n".join(map(str, analysis.problems))
+        assert analysis.convertible, "\n".join((*map(str, analysis.problems), stale))
         outputs = run(reference(loaded), generate_inputs(loaded, graph_inputs(loaded.proto), {}).arrays)
     for value in loaded.proto.graph.output:
         declared = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-        assert outputs[value.name].shape == declared
+        shape = outputs[value.name].shape
+        assert shape == declared, f"{value.name} is {list(shape)}, the model says {list(declared)}; {stale}"
         assert np.isfinite(outputs[value.name].astype(np.float64)).all(), f"{value.name} is not finite"
 
 

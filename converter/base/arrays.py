@@ -44,6 +44,14 @@ def load_arrays(source: ArraySource, flag: str) -> dict[str, np.ndarray]:
     return _load_file(source, flag) if isinstance(source, Path) else dict(source)
 
 
+def array_names(source: ArraySource) -> tuple[str, ...]:
+    """Lists the names in a source that `load_arrays` has read."""
+    if not isinstance(source, Path):
+        return tuple(source)
+    with np.load(source, allow_pickle=False) as archive:
+        return tuple(archive.files)
+
+
 def _load_file(path: Path, flag: str) -> dict[str, np.ndarray]:
     try:
         archive = np.load(path, allow_pickle=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -87,6 +88,9 @@ def same_file(one: Path, other: Path) -> bool:
 
 def _no_report(path: Path, error: OSError, flag: str, what: str = "the report") -> UsageError:
     said = f"{what} cannot be written: {error.strerror}"
+    if not path.parent.exists():
+        fix = f"mkdir -p {shlex.quote(str(path.parent))}"
+        return UsageError(said, f"{flag} {path}", "a file in an existing folder", fix)
     return UsageError(said, f"{flag} {path}", "a writable file", "name another file")
 
 

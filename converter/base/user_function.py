@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.base.torch_arrays import from_torch, to_torch
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import packages_in_force
@@ -89,29 +93,53 @@ class UserFunction:
 
 
 def load_user_function(spec: str, flag: str) -> UserFunction:
-    """Loads the function of "MODULE:FUNCTION", from a module on the Python path or in the working folder.
+    """Loads the function of "MODULE:FUNCTION", a module on the Python path or in the working folder, or "FILE.py:FUNCTION".
 
     Runs the module's code. UsageError if there is none, and for what its import raises, with the line.
     """
     module_name, _, name = spec.partition(":")
     where = f"{flag} {spec}"
-    expected = "MODULE:FUNCTION, a function in a module on the Python path or in the working folder"
+    expected = "MODULE:FUNCTION, a function in a module on the Python path or in the working folder, or FILE.py:FUNCTION"
     if not module_name or not name:
         raise UsageError(f"{spec!r} names no function", where, expected, f"{flag} my_model:compute")
     try:
         _define_operators()
-        with _working_folder():
-            found: Any = importlib.import_module(module_name)
-        for part in name.split("."):
-            found = getattr(found, part)
+        module = _imported(module_name)
     except Exception as error:  # whatever the user's module raises while it is imported
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
-        place = f", {frames[-1].filename}, line {frames[-1].lineno}" if frames[1:] else ""
+        frames = traceback.extract_tb(error.__traceback__)
+        theirs = [f for f in frames if "importlib" not in f.filename and f.filename != __file__]
+        place = f", {theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else ""
         what = f"the function cannot be loaded: {type(error).__name__}: {error}"
         raise UsageError(what, where + place, expected, "correct the name or the module") from error
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
     if not callable(found):
-        raise UsageError(f"{name!r} is not a function", where, expected, "correct the name")
+        what = f"{name!r} is not a function of {module_name}"
+        raise UsageError(what, where, expected, _meant(module, module_name, name))
     return UserFunction(spec, found, flag)
+
+
+def _meant(module: ModuleType, module_name: str, name: str) -> str:
+    """The fix for a name that is no function: the nearest one of the module's."""
+    near = nearest(name, (one for one, value in vars(module).items() if inspect.isfunction(value)))
+    return f"did you mean {module_name}:{near}?" if near else "correct the name"
+
+
+def _imported(name: str) -> ModuleType:
+    """Imports a module by its name, or runs a FILE.py, which may import what is beside it."""
+    if not name.endswith(".py"):
+        with _importable(os.getcwd()):
+            return importlib.import_module(name)
+    file = Path(name).absolute()
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {name}")
+    spec = importlib.util.spec_from_file_location(str(file), file)  # another json.py stays what it is
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    with _importable(str(file.parent)):
+        spec.loader.exec_module(module)
+    return module
 
 
 def _define_operators() -> None:
@@ -124,9 +152,8 @@ def _define_operators() -> None:
 
 
 @contextmanager
-def _working_folder() -> Iterator[None]:
-    """Python finds modules in the working folder, as `python -m` does."""
-    folder = os.getcwd()
+def _importable(folder: str) -> Iterator[None]:
+    """Python finds modules in the folder, as `python -m` does in the working folder."""
     sys.path.insert(0, folder)
     try:
         yield

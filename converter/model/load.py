@@ -138,6 +138,8 @@ def _foreign(file: MappedFile, why: str, where: str, expected: str) -> Problem:
         if start[offset : offset + len(mark)] == mark.lower():
             return Problem(f"The file is {what}, and not an ONNX model.", where, expected, fix)
     fix = "name the .onnx file itself, or export it again"
+    if start and all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in start):
+        return Problem("The file is text, and not an ONNX model.", where, expected, fix)
     return Problem(f"The file is not an ONNX model: {why}.", where, expected, fix)
 
 

@@ -7,14 +7,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, allowance, in_words
-from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Outputs
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Outputs
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
 from trtsmith.converter.verify.rounding import GRIDS
-from trtsmith.converter.verify.sensitivity import with_original, with_own_definitions, with_sensitivity
+from trtsmith.converter.verify.sensitivity import (
+    with_functions,
+    with_original,
+    with_own_definitions,
+    with_sensitivity,
+)
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import DISAGREE, Proof, Verdict, not_comparable, verdict_of
 from trtsmith.importers.opdef import Arrays
@@ -121,15 +127,32 @@ def _unknown(baseline: Baseline, which: str, error: ConversionError, ran: str) -
 
 def _explained(verdict: Verdict, baseline: Baseline) -> Verdict:
     """The verdict with what its reference rests on, and what else explains a difference."""
+    if verdict.status == DISAGREE:
+        verdict = _of_the_reference(verdict, baseline)
     if baseline.expected is not None:
-        if verdict.status == DISAGREE:
-            with suppress(ConversionError):
-                verdict = with_original(verdict, baseline.expected[0], baseline.plain[0])
         return verdict
     if verdict.engine_run and verdict.status == DISAGREE:
         baseline.progress("measuring how much the original's outputs change with the last bits of its inputs")
         verdict = with_sensitivity(verdict, baseline.sets, baseline.plain, baseline.original.run)
     return with_own_definitions(baseline.model, verdict)
+
+
+def _of_the_reference(verdict: Verdict, baseline: Baseline) -> Verdict:
+    """The verdict with what the original and functions of the user say of a difference."""
+    references = baseline.original.references
+    try:
+        plain = baseline.plain[0]
+    except ConversionError as error:
+        told = not_comparable("original", error, "", "original").findings
+        return replace(verdict, findings=(*verdict.findings, *told))
+    if baseline.expected is not None:
+        verdict = with_original(verdict, baseline.expected[0], plain)
+    if references.nodes:
+        operators = [one.op_type for one in references.nodes]
+        with calling(()):
+            own = Original(baseline.model)
+            verdict = with_functions(verdict, operators, plain, lambda: own.run(baseline.sets[0].feeds))
+    return verdict
 
 
 def judge_outputs(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trtsmith.converter.base.arrays import ArraySource, named_source
+from trtsmith.converter.base.arrays import ArraySource, array_names, named_source
 from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
 from trtsmith.converter.base.progress import Progress, steps_of
@@ -32,7 +32,7 @@ from trtsmith.converter.verify.candidates import (
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.elsewhere import ComparisonElsewhere, allowance_elsewhere
 from trtsmith.converter.verify.findings import finding
-from trtsmith.converter.verify.given import load_expected, load_inputs, profile_of, told
+from trtsmith.converter.verify.given import load_expected, load_inputs, profile_of, told, unused_arrays
 from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.other_sizes import Place, compared_at, ends_of, runs_at, size_in_words
 from trtsmith.converter.verify.reduced import STEPS, run_quantized
@@ -414,8 +414,10 @@ def prepare(
     number = 0
     if inputs is not None:
         feeds = load_inputs(inputs, specs)
-        number = profile_of(feeds, specs, profiles, values, named_source("--inputs", inputs))
-        source = replace(source, fixed=first.fixed)
+        where = named_source("--inputs", inputs)
+        number = profile_of(feeds, specs, profiles, values, where)
+        unused = unused_arrays(array_names(inputs), (*feeds, *frozen), where)
+        source = replace(source, fixed=first.fixed, unused=unused)
     else:
         generated = first.at("opt")
         feeds = generated.arrays

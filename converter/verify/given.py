@@ -6,7 +6,7 @@ They come from .npz files, as arrays, or of `verify` from Polygraphy's JSON, of 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,8 +22,8 @@ from trtsmith.converter.base.arrays import (
     told_source,
 )
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.base.fitting_arrays import fitting_command, fitting_expression
-from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
+from trtsmith.converter.base.fitting_arrays import fitting_command, fitting_expression, pixels
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, spec_of
 from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.engine.runtime.feeds import profile_problems
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
@@ -50,9 +50,15 @@ def load_expected(source: ArraySource, outputs: Sequence[onnx.ValueInfoProto]) -
     UsageError if one is missing, is none of the model's, or is of a type that does not become the model's.
     """
     where, names = named_source("--expected", source), [value.name for value in outputs]
-    return of_the_models_types(
-        fitting_outputs(load_arrays(source, "--expected"), names, where), outputs, where
-    )
+    tensors = [value.type.tensor_type for value in outputs]
+    known = all(one.elem_type in BITS and one.HasField("shape") for one in tensors)
+    specs = list(map(spec_of, outputs)) if known else []
+    if isinstance(source, Path) and source.suffix == ".npy":
+        raise _nameless(source, specs, where, "--expected", "output")
+    arrays = load_arrays(source, "--expected")
+    other = arrays.keys() != set(names) and bool(specs)
+    line = _fitting_line(arrays, specs, source, "--expected") if other else ""
+    return of_the_models_types(fitting_outputs(arrays, names, where, line), outputs, where)
 
 
 def of_the_models_types(
@@ -132,19 +138,22 @@ def _tensor(
 
 
 def fitting_outputs(
-    arrays: Mapping[str, np.ndarray], outputs: Sequence[str], where: str
+    arrays: Mapping[str, np.ndarray], outputs: Sequence[str], where: str, line: str = ""
 ) -> dict[str, np.ndarray]:
-    """Returns the model's outputs by name, from arrays that the user gave at `where`. UsageError as for `load_expected`."""
+    """Returns the model's outputs by name, from arrays that the user gave at `where`. UsageError as for `load_expected`.
+
+    line: of numpy, that makes them fit; "" where none is known.
+    """
     problems = []
     for name in outputs:
         if name not in arrays:
             what, have = f"no array for output {name!r}", ", ".join(map(repr, arrays)) or "nothing"
             expected = f"an array for each of {', '.join(map(repr, outputs))}"
-            problems.append(Problem(what, where, expected, f"it holds {have}: add it"))
+            problems.append(Problem(what, where, expected, line or f"it holds {have}: add it"))
     for name in arrays:
         if name not in outputs:
             what, expected = f"the model has no output {name!r}", "one of: " + ", ".join(map(repr, outputs))
-            problems.append(Problem(what, where, expected, "correct or remove the array"))
+            problems.append(Problem(what, where, expected, line or "correct or remove the array"))
     if problems:
         raise UsageError(problems)
     return {name: arrays[name] for name in outputs}
@@ -154,17 +163,27 @@ def load_inputs(source: ArraySource, specs: Sequence[InputSpec]) -> dict[str, np
     """Inputs by name from an .npz file or as arrays. UsageError if they do not fit the model's inputs."""
     where = named_source("--inputs", source)
     if isinstance(source, Path) and source.suffix == ".npy":
-        raise _nameless(source, specs, where)
+        raise _nameless(source, specs, where, "--inputs", "input")
     return fitting_inputs(load_arrays(source, "--inputs"), specs, where, source)
 
 
-def _nameless(path: Path, specs: Sequence[InputSpec], where: str) -> UsageError:
+def unused_arrays(names: Iterable[str], inputs: Iterable[str], where: str) -> tuple[str, ...]:
+    """Warns of arrays that are none of the model's inputs. where: flag and source of the arrays."""
+    known = tuple(inputs)
+    left = [name for name in names if name not in known]
+    if not left:
+        return ()
+    not_used = f"{', '.join(map(repr, left))} of {where} {'is' if len(left) == 1 else 'are'} not used"
+    return (f"{not_used}: the model's inputs are {', '.join(map(repr, known))}",)
+
+
+def _nameless(path: Path, specs: Sequence[InputSpec], where: str, flag: str, kind: str) -> UsageError:
     """The error for an .npy file, which has one array and no name."""
     reading = f'{{"": np.load({json.dumps(str(path))})}}'
-    fix = fitting_command({"": load_array(path, "--inputs")}, specs, path, reading, "--inputs")
+    fix = fitting_command({"": load_array(path, flag)}, specs, path, reading, flag)
     what, expected = (
         "the file holds a single array, without a name",
-        "an .npz file with an array for each input",
+        f"an .npz file with an array for each {kind}",
     )
     return UsageError(what, where, expected, fix or "write it with numpy.savez")
 
@@ -204,22 +223,23 @@ def fitting_inputs(
                 Problem(what, where, f"{spec.dtype}[{dims}]", "save an array of that type and shape")
             )
     if problems:
-        line = _fitting_line(arrays, specs, source)
+        line = _fitting_line(arrays, specs, source, "--inputs")
         raise UsageError([replace(one, fix=line) for one in problems] if line else problems)
     return {spec.name: feeds[spec.name] for spec in specs}
 
 
 def _fitting_line(
-    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], source: ArraySource | None
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], source: ArraySource | None, flag: str
 ) -> str:
     """The command, or in Python the expression, that makes the arrays fit; "" where there is not one way to do it."""
     if isinstance(source, Path):
         reading = f"np.load({json.dumps(str(source))})"
         if source.suffix == ".json":
             reading = f"from polygraphy.json import load_json; load_json({json.dumps(str(source))})[0]"
-        return fitting_command(arrays, specs, source, reading, "--inputs")
-    expression = "" if source is None else fitting_expression(arrays, specs, "inputs")
-    return expression and f"inputs={expression}"
+        return fitting_command(arrays, specs, source, reading, flag)
+    keyword = flag.removeprefix("--")
+    expression = "" if source is None else fitting_expression(arrays, specs, keyword)
+    return expression and f"{keyword}={expression}{pixels(expression)}"
 
 
 def _fits(value: np.ndarray, spec: InputSpec) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trtsmith.converter.base.errors import TrtsmithError, UsageError
-from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.options.shapes import ShapeRange, unequal_sizes, with_shared_ranges
 from trtsmith.converter.base.progress import steps_of
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of, with_fixed_sizes
@@ -94,7 +94,12 @@ def runs_at(places: Mapping[str, Place], sizes: OtherSizes) -> Finding:
     if "min" not in places and "max" not in places:
         return finding("profiles that fail", profiles=list(sizes.failed))
     bad = {*sizes.failed, *sizes.unknown}
-    low, high = ("opt" if end in bad else end for end in ("min", "max"))
+    apart = {end: told for end in bad for *_, told in unequal_sizes(generation.specs, generation.shapes(end))}
+    low, high = ("opt" if end in bad - apart.keys() else end for end in ("min", "max"))
+    shared = replace(generation, sizes=with_shared_ranges(generation.specs, generation.sizes))
+    if apart:
+        end, told = next(iter(apart.items()))
+        return finding("sizes apart", told=f"{told}, at the {ENDS[end]} size", flags=shared.flags(low, high))
     return finding("runs at", flags=generation.flags(low, high))
 
 

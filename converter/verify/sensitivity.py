@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf, isinf
 
 import numpy as np
 
-from trtsmith.converter.base.errors import TrtsmithError
+from trtsmith.converter.base.errors import ConversionError, TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort_kernels import quantised
 from trtsmith.converter.rewrite.rewrite import defined_here
 from trtsmith.converter.verify.allowance import changed_by
+from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import OWN_DEFINITION, Verdict
@@ -88,14 +90,45 @@ def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
     plain: the original's outputs in onnxruntime.
     """
     told = []
-    for c in verdict.comparisons:
-        one, other = expected[c.output], plain[c.output]
-        if c.agrees or one.dtype.kind != "f" or one.shape != other.shape:
-            continue
-        off = changed_by(one, other)
-        if off >= EXPLAINED * c.relative > 0:
+    for c, off in _as_far(verdict, expected, plain):
+        if isinf(off):
+            told.append(finding("original reshaped", c.output, c.at, shape=list(plain[c.output].shape)))
+        else:
             told.append(finding("original differs", c.output, c.at, changed=off))
     return replace(verdict, findings=(*verdict.findings, *told))
+
+
+def with_functions(
+    verdict: Verdict, operators: Sequence[str], plain: Arrays, run: Callable[[], Arrays]
+) -> Verdict:
+    """Adds findings where the user's functions of these operators may be what differs.
+
+    plain: the original's outputs with the functions. run: computes them without; ConversionError where only the functions
+    compute these operators, so that no search for a node can run.
+    """
+    try:
+        told = [
+            finding("definition differs", c.output, c.at, operators=list(operators))
+            for c, _ in _as_far(verdict, plain, run())
+        ]
+    except ConversionError:
+        told = [finding("functions alone", operators=list(operators))]
+    return replace(verdict, findings=(*verdict.findings, *told))
+
+
+def _as_far(verdict: Verdict, expected: Arrays, other: Arrays) -> Iterator[tuple[Comparison, float]]:
+    """Disagreeing outputs of which the others are as far from the expected ones: by how much, infinity in another shape."""
+    for c in verdict.comparisons:
+        one, found = expected[c.output], other[c.output]
+        if c.agrees:
+            continue
+        if one.shape != found.shape:
+            yield c, inf
+            continue
+        # the ratio of norms of whole numbers, too, as the comparison has it
+        off = changed_by(one.astype(np.float64), found.astype(np.float64))
+        if off >= EXPLAINED * c.relative > 0:
+            yield c, off
 
 
 def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:

@@ -73,13 +73,15 @@ class Generation:
 
     def numbers(self, end: str) -> dict[str, Sizes]:
         """Lists sizes and values of inputs at an end."""
-        return {name: getattr(r, end) for name, r in (*self.sizes.items(), *self.values.items())}
+        return self.shapes(end) | {name: getattr(r, end) for name, r in self.values.items()}
+
+    def shapes(self, end: str) -> dict[str, Sizes]:
+        """Lists sizes of dynamic inputs at an end."""
+        return {name: getattr(r, end) for name, r in self.sizes.items()}
 
     def at(self, end: str, seed: int = SEED) -> Generated:
         """Generates inputs at an end. Raises UsageError for a shape too large for this machine's memory."""
-        made = generate_inputs(
-            self.model, self.specs, {name: getattr(r, end) for name, r in self.sizes.items()}, seed
-        )
+        made = generate_inputs(self.model, self.specs, self.shapes(end), seed)
         exact = {
             spec.name: values_as_input(spec, ShapeRange(*(getattr(self.values[spec.name], end),) * 3))
             for spec in self.specs
@@ -103,13 +105,15 @@ class InputSource:
     """The source of inputs.
 
     words: for the verdict. generation: how they were generated, if they were. fixed: inputs that have one value; None: no
-    output is looked at for whether it proves something. meanings: what generated inputs were taken for.
+    output is looked at for whether it proves something. meanings: what generated inputs were taken for. unused: a warning
+    for given arrays that are no inputs, if there are any.
     """
 
     words: str = ""
     generation: Generation | None = None
     fixed: frozenset[str] | None = None
     meanings: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
     def ends(self, known: Collection[str]) -> Iterator[Mapping[str, np.ndarray]]:
         """Generates inputs at the ends of the profile, except for the known ones."""
@@ -117,16 +121,17 @@ class InputSource:
             yield from (self.generation.at(end).arrays for end in ("min", "max") if end not in known)
 
     def warnings(self, sets: Iterable[Mapping[str, np.ndarray]]) -> tuple[str, ...]:
-        """Warns if all given inputs are constant: agreement on them proves little."""
+        """Warns of unused arrays, and if all given inputs are constant: agreement on them proves little."""
         values: dict[str, set[Any]] = {}
         for feeds in sets if self.generation is None else ():
             for name, array in feeds.items():
                 if array.size > 1 and name not in (self.fixed or ()):
                     values.setdefault(name, set()).update((array.min(), array.max()))
         if not values or any(len(found) > 1 for found in values.values()):
-            return ()
+            return self.unused
         told = ", ".join(f"{name!r} is {next(iter(found))} everywhere" for name, found in values.items())
         return (
+            *self.unused,
             f"the inputs are constant ({told}), and prove little; give inputs that vary, or none: they are generated",
         )
 

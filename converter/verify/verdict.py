@@ -207,10 +207,13 @@ class Proof:
         return settled, {name: doubt for name, doubt in doubts.items() if doubt not in settled}
 
     def _settles(self, doubt: Finding, comparisons: tuple[Comparison, ...]) -> bool:
-        """Whether the output agrees all the same: it ran, and is equal to the last bit wherever it was compared."""
+        """Whether the output agrees all the same: it ran, and is equal to the last bit wherever it was compared.
+
+        NaN everywhere settles nothing: a mistake in the model or its inputs gives it on both sides.
+        """
         mine = [c for c in comparisons if c.output == doubt.output]
         return (
-            (self.given or doubt.kind in ("trivial", "unchanging"))
+            (doubt.kind in ("trivial", "unchanging") or (self.given and doubt.kind != "not finite"))
             and bool(mine)
             and all(c.equal for c in mine)
         )

@@ -71,6 +71,8 @@ NOTES: Mapping[str, str] = {
     "{output!r}{place} by {changed:.1e} in onnxruntime, too: for these inputs the network is ill-conditioned",
     "original differs": "the exported model itself differs from the expected {output!r} by {changed:.1e} in onnxruntime, "
     "too: the exporter (of a module, PyTorch's) wrote another computation, or equal scores come in another order",
+    "original reshaped": "the exported model itself gives {output!r} in the shape {shape} in onnxruntime, too",
+    "definition differs": "with trtsmith's definition of {operators}, onnxruntime gives another {output!r}{place}, too",
 }
 """By kind, what is to be known of the reference: lines of their own."""
 
@@ -86,13 +88,20 @@ _FIXES: Mapping[str, str] = {
     "not run": "{fix}",
     "engine not run": "{fix}",
     "runs at": "narrow the profile to what runs ({flags}), or export the model anew",
+    "sizes apart": "{told}: give both one size ({flags})",
     "profiles that fail": "leave out {profiles}, or export the model anew",
     "cost unknown": "give other samples to --calibration",
     "original differs": "check how the expected outputs were made: the exported model gives others",
+    "original reshaped": "check how the expected outputs were made: the exported model gives others",
+    "definition differs": "check your function of {operators}: trtsmith's definition gives other values",
+    "functions alone": "check your function of {operators}, and the plugin: nothing else computes it",
     "own definition": "compare with your framework: {reference}, or --inputs FILE.npz --expected FILE.npz",
     "fused": "compare with your framework: --inputs FILE.npz --expected FILE.npz",
 }
 """By kind, what to do about it."""
+
+_NO_SEARCH = ("not run", "original differs", "original reshaped", "definition differs", "functions alone")
+"""Kinds with which a search for the faulty node leads nowhere: it compares with onnxruntime and trtsmith's definitions."""
 
 _OTHER_INPUTS: Mapping[str, str] = {
     "branch not taken": "give inputs that take it",
@@ -189,8 +198,7 @@ def _of_disagreement(told: Told) -> Iterator[str]:
     if beyond := [c for c in told.comparisons if not c.agrees and _overflows(c)]:
         end = f"float16 ends at {FP16.largest:.5g}"
         yield f"{end}: leave --io-precision out, or use --precision bf16 for {beyond[0].output!r}"
-    if "original differs" in kinds:
-        yield _FIXES["original differs"]
+    yield from (_filled(_FIXES[kind], kinds[kind]) for kind in _NO_SEARCH if kind in kinds)
     if "moved by inputs" in kinds:
         yield _with_inputs(told, "compare with real inputs")
     if told.cost is not None:

@@ -34,7 +34,13 @@ from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original
 from trtsmith.converter.verify.candidate_judge import Candidate, Ran, judge
 from trtsmith.converter.verify.candidates import built_engine
-from trtsmith.converter.verify.given import GivenInputs, given_inputs, given_outputs, without_inputs
+from trtsmith.converter.verify.given import (
+    GivenInputs,
+    given_inputs,
+    given_outputs,
+    unused_arrays,
+    without_inputs,
+)
 from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
 from trtsmith.converter.verify.references import (
     ExpectationOptions,
@@ -242,7 +248,8 @@ def _inputs(
     if given is None or fitting is None:
         sets, meanings = generation.sets()
         return sets, InputSource(_words(options, "generated"), generation, generation.fixed, meanings)
-    source = InputSource(_words(options, given.words), None, generation.fixed)
+    unused = unused_arrays(given.arrays[0], (*fitting[0], *generation.frozen), given.where[0])
+    source = InputSource(_words(options, given.words), None, generation.fixed, unused=unused)
     named = zip(given.names(), fitting, strict=True)
     return tuple(InputSet(at, {**one, **generation.frozen}) for at, one in named), source
 

@@ -132,16 +132,22 @@ def device_of(name: str) -> str:
 
 
 def nearest_gpus(name: str, count: int = 3) -> list[str]:
-    """Returns GPU names that resemble the given one: several, if it abbreviates several."""
+    """Returns GPU names that resemble the given one: several, if it abbreviates several; first those inside it."""
     text = _plain(name)
     shown = {_plain(known): known for names in GPUS.values() for known in names}
     inside = [known for plain, known in shown.items() if len(text) >= 4 and text in plain]
+    inside += sorted(filter(None, map(shown.get, _parts(text))), key=len, reverse=True)
     if text in _MAKERS:  # one of each generation, the newest first; those that have no TensorRT 10 left out
         new = {target: names for target, names in GPUS.items() if target not in OLD_JETSONS}
         own = [[one for one in names if one.lower().startswith(text)] for names in new.values()]
         inside = [min(names, key=len) for names in own if names]
     close = difflib.get_close_matches(text, list(shown), n=count, cutoff=0.7)
     return list(dict.fromkeys([*inside, *(shown[plain] for plain in close)]))[:count]
+
+
+def _parts(text: str) -> list[str]:
+    """Beginnings and ends of a text of four letters or more."""
+    return [text[:end] for end in range(4, len(text))] + [text[start:] for start in range(1, len(text) - 3)]
 
 
 def gpus_of(target: str, count: int = 3) -> str:

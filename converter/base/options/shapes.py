@@ -69,21 +69,20 @@ def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
     problems = tuple(input_problems(proto))
     if problems:
         raise ConversionError(problems)
-    specs = []
-    for value in _real_inputs(proto):
-        tensor = value.type.tensor_type
-        specs.append(
-            InputSpec(
-                value.name,
-                dtype_name(tensor.elem_type),
-                tuple(
-                    d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
-                    for d in tensor.shape.dim
-                ),
-                tuple(d.dim_param for d in tensor.shape.dim),
-            )
-        )
-    return tuple(specs)
+    return tuple(map(spec_of, _real_inputs(proto)))
+
+
+def spec_of(value: onnx.ValueInfoProto) -> InputSpec:
+    """Describes a tensor with a known number of dimensions, of inputs or outputs."""
+    tensor = value.type.tensor_type
+    return InputSpec(
+        value.name,
+        dtype_name(tensor.elem_type),
+        tuple(
+            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim
+        ),
+        tuple(d.dim_param for d in tensor.shape.dim),
+    )
 
 
 def _real_inputs(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
@@ -197,19 +196,50 @@ def profile_for(
 
 def _unequal(inputs: Sequence[InputSpec], profile: Mapping[str, ShapeRange]) -> Iterator[Problem]:
     """Dimensions of one name that have several usual sizes: TensorRT takes them to be equal."""
+    for spec, name, told in unequal_sizes(inputs, {name: given.opt for name, given in profile.items()}):
+        yield Problem(
+            f"{told}, at the usual sizes",
+            f"--shapes {spec.name}={profile[spec.name]}",
+            f"one size of {name!r} in all inputs",
+            f"--shapes {suggest(spec, inputs, {n: r for n, r in profile.items() if n != spec.name})}",
+        )
+
+
+def unequal_sizes(
+    inputs: Sequence[InputSpec], shapes: Mapping[str, Sizes]
+) -> Iterator[tuple[InputSpec, str, str]]:
+    """Finds dimensions that have another size than that of the same name in an earlier input.
+
+    Yields the input, the dimension's name, and both sizes in words. shapes: of dynamic inputs, by name.
+    """
     seen: dict[str, tuple[str, int]] = {}
     for spec in inputs:
-        sizes = profile[spec.name].opt if spec.name in profile else ()
-        for name, size in zip(spec.names, sizes, strict=False):
+        for name, size in zip(spec.names, shapes.get(spec.name, ()), strict=False):
             first, known = seen.setdefault(name, (spec.name, size))
             if name and size != known:
                 where = f"{known} in input {first!r} and {size} in input {spec.name!r}"
-                yield Problem(
-                    f"dimension {name!r} is {where}, at the usual sizes",
-                    f"--shapes {spec.name}={profile[spec.name]}",
-                    f"one size of {name!r} in all inputs",
-                    f"--shapes {suggest(spec, inputs, {n: r for n, r in profile.items() if n != spec.name})}",
-                )
+                yield spec, name, f"dimension {name!r} is {where}"
+
+
+def with_shared_ranges(
+    inputs: Sequence[InputSpec], profile: Mapping[str, ShapeRange]
+) -> dict[str, ShapeRange]:
+    """Narrows dimensions of one name to the sizes that all inputs with it have. Their usual sizes are equal."""
+    given = [(spec, profile[spec.name]) for spec in inputs if spec.name in profile]
+    least: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for spec, sizes in given:
+        for name, low, high in zip(spec.names, sizes.min, sizes.max, strict=True):
+            least[name] = max(low, least.get(name, low))
+            most[name] = min(high, most.get(name, high))
+
+    def shared(names: Sequence[str], sizes: Sizes, known: Mapping[str, int]) -> Sizes:
+        return tuple(known[name] if name else size for name, size in zip(names, sizes, strict=True))
+
+    return dict(profile) | {
+        spec.name: ShapeRange(shared(spec.names, r.min, least), r.opt, shared(spec.names, r.max, most))
+        for spec, r in given
+    }
 
 
 def suggest(

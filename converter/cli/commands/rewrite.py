@@ -6,6 +6,7 @@ import argparse
 
 from trtsmith.arguments import named_model
 from trtsmith.converter.base.errors import EXIT_OK
+from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.cli.commands.check import FROZEN, note_lines, precision_lines
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import named_after
@@ -51,5 +52,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.say(f"warning: {problem.where}: {problem.what}; TensorRT will refuse the graph")
     console.result(f"{options.output}: {counted(len(rewritten.rewrites), 'node')} rewritten")
     if form == ONNXRUNTIME_FORM:
-        console.result(session_lines(options.output, needed_libraries(analysis.plan), asked.shapes))
+        inputs = graph_inputs(rewritten.model.proto)
+        libraries = needed_libraries(analysis.plan)
+        console.result(session_lines(options.output, libraries, asked.shapes, inputs))
     return EXIT_OK

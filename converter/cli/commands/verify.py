@@ -19,7 +19,6 @@ from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
 from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, locate_prepared, prepared
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
-from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle
@@ -75,8 +74,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     with report_files.verifying(files, asked):
         compared = verify_bundle(asked, console.progress)
-        with calling(asked.references.nodes):
-            ready, found = _located(options, compared, folder, console)
+        ready, found = _located(options, compared, folder, console)
     for warning in compared.verdict.warnings:
         console.say(f"warning: {warning}")
     report_files.write_verification(files, asked, compared, ready, found)
@@ -129,8 +127,8 @@ def _located(
             raise
         console.note(f"the search failed: {'; '.join(p.what for p in error.problems)}")
         return ready, None
-    wanted_outputs = options.expected or options.load_outputs
-    if found.status != AGREE or verdict.passed or wanted_outputs is None:
+    wanted_outputs = options.expected or options.load_outputs or ", ".join(options.reference)
+    if found.status != AGREE or verdict.passed or not wanted_outputs:
         return ready, found
-    told = f"onnxruntime gives the same as the engine; check how {wanted_outputs} was made"
+    told = f"onnxruntime gives the same as the engine; check {wanted_outputs}, which gives something else"
     return ready, replace(found, advice=(*found.advice, told))

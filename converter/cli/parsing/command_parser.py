@@ -228,7 +228,7 @@ class CommandParser(argparse.ArgumentParser):
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
         value = value if sign or following.startswith("-") else following
         foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)
-        mixed = mixed_precision([word.partition("=")[0] for word in self._words])
+        mixed = mixed_precision(self._words)
         if foreign is not None and mixed and " --precision " in foreign.fix:
             form = mixed if foreign.fix.startswith("write --precision") else f"trtsmith convert ... {mixed}"
             foreign = replace(foreign, here=form, fix=f"write {form} in place of both")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trtsmith.converter.cli.parsing.other_flags import FLAGS, Other, OurWay
@@ -38,8 +38,13 @@ def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[st
     return ForeignFlag(other.tool, f"{form}{note}", f"write {form} in place of {name}{behind}")
 
 
-def mixed_precision(flags: Collection[str]) -> str:
-    """What trtexec's and Polygraphy's --int8 and --fp16 together are here; "" unless there is one of each kind."""
+def mixed_precision(words: Sequence[str]) -> str:
+    """What trtexec's and Polygraphy's --int8 and --fp16 together are here; "" unless there is one of each kind.
+
+    words: those that were typed, in which a value of --precision counts as one of the flags.
+    """
+    flags = {word.partition("=")[0] for word in words}
+    flags |= {f"--{one}" for one in re.findall(r"--precision[ =](\w+)", " ".join(words))}
     low, rest = (
         next((name for name in names if f"--{name}" in flags), "")
         for names in (("int8", "fp8"), ("fp16", "bf16"))

@@ -12,6 +12,7 @@ from io import StringIO
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
@@ -51,7 +52,7 @@ def program_of(source: TorchModule) -> Program:
         return saved_program(module, source, str(source))
     if not isinstance(module, torch.nn.Module):
         raise _no_module(module)
-    args = example_arguments(source.args)
+    args = example_arguments(source.args, source.kwargs)
     kwargs = dict(source.kwargs)
     told: list[str] = []
     with evaluating(module, told), torch.no_grad(), quiet():
@@ -147,7 +148,9 @@ def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
             "example inputs, which give the usual sizes and the values for the comparison",
             "give them as `args`, or save a program that still has its example_inputs",
         )
-    args, kwargs = own if source.args is None else (example_arguments(source.args), dict(source.kwargs))
+    args, kwargs = (
+        own if source.args is None else (example_arguments(source.args, source.kwargs), dict(source.kwargs))
+    )
     signature = exported.module_call_graph[0].signature if exported.module_call_graph else None
     names = tuple(getattr(signature, "forward_arg_names", None) or ())[: len(args)]
     return Program(exported, tuple(args), kwargs, exported.module(), names, name)
@@ -164,8 +167,13 @@ def _copy(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
-def example_arguments(args: Any) -> tuple[Any, ...]:
-    """Returns example arguments as a tuple; a single tensor becomes a tuple of one."""
+def example_arguments(args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Returns example arguments as a tuple; a single tensor or array becomes a tuple of one.
+
+    kwargs: those by name, which may be all. UsageError where there are none.
+    """
+    if args is None and kwargs:
+        return ()
     if args is None:
         raise UsageError(
             "the module has no example inputs",
@@ -173,7 +181,7 @@ def example_arguments(args: Any) -> tuple[Any, ...]:
             "a tuple of example arguments: torch.export traces the module with them",
             "trtsmith.convert(module, (torch.rand(1, 3, 224, 224),), output=...)",
         )
-    if isinstance(args, torch.Tensor):
+    if isinstance(args, (torch.Tensor, np.ndarray)):
         return (args,)
     if not isinstance(args, (tuple, list)):
         raise UsageError(
@@ -186,6 +194,9 @@ def example_arguments(args: Any) -> tuple[Any, ...]:
 
 
 def _no_module(given: Any) -> UsageError:
+    if isinstance(given, type) and issubclass(given, torch.nn.Module):
+        what = f"the class {given.__name__} is given in the place of a module"
+        return UsageError(what, "model", "an instance of the class", f"{given.__name__}(...) makes one")
     return UsageError(
         f"an object of the type {type(given).__module__}.{type(given).__qualname__} cannot be converted",
         "model",

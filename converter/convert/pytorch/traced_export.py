@@ -14,12 +14,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import torch
 from torch.jit._trace import TracerWarning
-from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_map, tree_structure, tree_unflatten
+from torch.utils._pytree import (
+    keystr,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
 
-from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.base.options.shapes import ShapeRange
 from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
@@ -42,6 +50,7 @@ from trtsmith.converter.convert.pytorch.program_edges import (
 )
 from trtsmith.converter.convert.pytorch.torch_problems import refuses_shapes
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
+from trtsmith.importers.problem import Problem
 from trtsmith.importers.torch_ops import quiet
 
 _OPSET = 17
@@ -64,9 +73,23 @@ def export_module(source: TorchModule, folder: Path, progress: Progress) -> Expo
             raise
         progress("tracing the module with PyTorch's older exporter")
         found = _traced(source, folder)
-        if found is None:
-            raise
-        return found
+        if found is not None:
+            return found
+        if problem := _array_problem(source):
+            raise UsageError(problem) from error
+        raise
+
+
+def _array_problem(source: TorchModule) -> Problem | None:
+    """The problem of the first numpy array in an example, which some modules take; None without one."""
+    args = example_arguments(source.args, source.kwargs)
+    for path, leaf in tree_flatten_with_path({"args": args, "kwargs": dict(source.kwargs)})[0]:
+        if isinstance(leaf, np.ndarray):
+            what = f"the example has a numpy array, {leaf.dtype}{list(leaf.shape)}, in the place of a tensor"
+            where = f"{keystr(path[:1])[2:-2]}{keystr(path[1:])}"
+            narrow = ".float()" if leaf.dtype == np.float64 else ""
+            return Problem(what, where, "a torch.Tensor", f"torch.from_numpy(array){narrow} makes one of it")
+    return None
 
 
 class _Flat(torch.nn.Module):
@@ -89,7 +112,7 @@ class _Flat(torch.nn.Module):
 
 def _traced(source: TorchModule, folder: Path) -> ExportedModel | None:
     """The traced export; None if PyTorch cannot write it, or the trace may lose something."""
-    args, kwargs = example_arguments(source.args), dict(source.kwargs)
+    args, kwargs = example_arguments(source.args, source.kwargs), dict(source.kwargs)
     positional = positional_names(source.module, len(args))
     leaves = _tensors({**dict(zip(positional, args, strict=True)), **kwargs})
     inputs = {name_of_path(path): tensor for path, tensor in leaves}

@@ -182,14 +182,15 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     Explanation(
         ("cannot compile for target", "datatypes"),
         "The model has an element type that one of the target GPUs lacks.",
-        "GPUs that have the type: fp8 from sm89, fp4 from sm100",
-        "leave that GPU out of --target, or convert in another --precision",
+        "GPUs that have the type: bf16 from sm80, fp8 from sm89, fp4 from sm100",
+        "leave that GPU out of --target, or convert with --precision fp16",
     ),
     Explanation(
         ("cannot compile operation", "turing"),
         "TensorRT-RTX has no fp32 kernels for this operation on Turing GPUs (sm75).",
         "fp16 there, or targets from sm80 up",
-        "leave sm75 out of --target, or convert a model in fp16",
+        "leave sm75 out of --target; --precision fp16 helps where the node is not kept in float32, by --keep-fp32, "
+        "--accumulate fp32 or a neighbour of float32, such as a plugin",
     ),
     Explanation(
         ("contradictory",),

@@ -18,7 +18,7 @@ from onnx import helper as oh
 
 import trtsmith
 from tests.converter.models import attention, inverse, written
-from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
 from trtsmith.converter.engine.bundle.provider_session import session_lines
 
 OPTIONS = {"trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_profile_max_shapes"}
@@ -85,10 +85,23 @@ def test_the_lines_load_libraries_and_open_a_session(
     exec(lines := session_lines(Path("it's.onnx"), libraries, shapes))
     assert ("'trt_extra_plugin_lib_paths': './libregister_plugins.so'" in lines) == bool(libraries)
     exec(session_lines(Path("m.onnx"), libraries, {}))
-    ((path, ((provider, options), other)), (_, ((_, none), _))) = asked
+    ((path, ((provider, options), other)), (_, plain)) = asked
     assert (path, provider, other) == ("it's.onnx", "TensorrtExecutionProvider", "CUDAExecutionProvider")
-    assert options.keys() == OPTIONS and none == {}
+    assert options.keys() == OPTIONS and plain == [provider, other]
     assert options["trt_profile_max_shapes"] == "x:8x3,s:" and loaded == [str(p) for p in libraries] * 2
+
+
+def test_dynamic_inputs_without_sizes_are_told_how_to_get_a_profile() -> None:
+    inputs = [
+        InputSpec("it's", "float32", (None, 3), ("n", "")),
+        InputSpec("y", "float32", (None,), ("n",)),
+        InputSpec("z", "float32", (4,), ("",)),
+    ]
+    lines = session_lines(Path("m.onnx"), (), {"y": ShapeRange((2,), (4,), (6,))}, inputs)
+    assert (
+        """: add --shapes 'it'"'"'s=2x3:4x3:6x3'\n""" in lines and "'trt_profile_min_shapes': 'y:2'" in lines
+    )
+    assert "--shapes" not in session_lines(Path("m.onnx"), (), {}, inputs[2:])
 
 
 def test_one_form_of_the_graph(tmp_path: Path) -> None:

@@ -347,6 +347,7 @@ def test_not_a_model(tmp_path: Path, content: bytes, word: str) -> None:
         (b'\x20\x00\x00\x00\x00\x00\x00\x00{"w":{"dtype":"F32"}}', "a safetensors file"),
         (b"<!DOCTYPE html><html>Not Found</html>", "a web page"),
         (b'<?xml version="1.0"?><net name="a"></net>', "XML, as OpenVINO writes"),
+        (b"epochs: 3\r\n\tlr: 0.1\n", "text"),
     ],
 )
 def test_a_file_of_another_kind_is_named(tmp_path: Path, content: bytes, word: str) -> None:

@@ -153,11 +153,33 @@ def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:
     )
 
 
-def test_an_original_that_is_as_expected_is_not_blamed() -> None:
-    expected = {"y": np.arange(1, 9, dtype=np.float32)}
-    verdict = verdict_of(compare(expected, {"y": expected["y"] * 2}), "", engine_run=False)
-    assert with_original(verdict, expected, expected).references == ()
-    assert len(with_original(verdict, expected, {"y": expected["y"] * 2}).references) == 1
+@pytest.mark.parametrize(
+    ("values", "other"),
+    [
+        (np.arange(1, 9, dtype=np.float32), np.arange(2, 17, 2, dtype=np.float32)),
+        (np.arange(1, 9), np.arange(8)),
+        (np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)),
+    ],
+    ids=["floats", "whole numbers", "another shape"],
+)
+def test_an_original_that_is_as_expected_is_not_blamed(values: np.ndarray, other: np.ndarray) -> None:
+    """One that is not is: no search for a node would find anything."""
+    expected, found = {"y": values}, {"y": other}
+    verdict = verdict_of(compare(expected, found), "", engine_run=False)
+    right, wrong = with_original(verdict, expected, expected), with_original(verdict, expected, found)
+    assert right.references == () and "locate" in right.advice
+    assert len(wrong.references) == 1
+    assert wrong.advice.startswith("check how the expected outputs were made")
+
+
+@pytest.mark.parametrize("part", ["doubled", "first"])
+def test_a_function_that_differs_from_the_definition_is_named(part: str, place: Place) -> None:
+    place.has(None)
+    text = "import numpy as np\n\ndef doubled(x):\n    return np.linalg.inv(x) * 2\n\ndef first(x):\n"
+    Path("differing.py").write_text(f"{text}    return np.linalg.inv(x)[0]\n")
+    code, out, _ = place.convert("--reference", f"Inverse=differing:{part}")
+    assert code == 3 and "\nnext: check your function of Inverse: trtsmith's definition gives" in out
+    assert "\nwith trtsmith's definition of Inverse, onnxruntime gives another 'y', too\n" in out
 
 
 @pytest.mark.parametrize(
@@ -247,6 +269,24 @@ def test_a_size_at_which_the_original_fails_is_named(
     )
     assert "at node " in line and f"\nnext: narrow the profile to what runs (--shapes {works}" in out
     assert "onnxruntime_src" not in line and {c["at"] for c in verdict["comparisons"]} >= {"opt"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told", "works"),
+    [
+        ("1x4:2x4:8x4", "1x4:2x4:16x4", "8 in input 'a' and 16 in input 'b', at the largest", "1x4:2x4:8x4"),
+        ("2x4:4x4:8x4", "3x4:4x4:8x4", "2 in input 'a' and 3 in input 'b', at the smallest", "3x4:4x4:8x4"),
+    ],
+)
+def test_ends_of_one_dimension_that_differ_between_inputs_are_named(
+    a: str, b: str, told: str, works: str, place: Place
+) -> None:
+    """TensorRT takes the dimension to be equal: the sizes that both inputs have are compared once they are given."""
+    written(place.fake.model, "(float[N,4] a, float[N,4] b) => (float[N,4] y) { y = Add (a, b) }")
+    code, out, _ = place.convert("--shapes", f"a={a}", "--shapes", f"b={b}")
+    fix = f"--shapes a={works} --shapes b={works}"
+    assert code == 4 and f"\nnext: dimension 'N' is {told} size: give both one size ({fix})\n" in out
+    assert place.convert(*fix.split(" "))[0] == 0
 
 
 ENDS = ["opt", "opt", "min", "min", "max", "max"]
@@ -422,6 +462,20 @@ def test_constant_inputs_are_a_warning(place: Place) -> None:
         told = f"warning: the inputs are constant ('x' is {x[0]:.1f} everywhere, 'mask' is 1 everywhere)"
         assert (told in err) == warned and ("constant" in err) == warned
     assert "constant" not in place.run("--force").err
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ({}, ""),
+        ({"mask": 1}, "warning: 'mask' of --inputs x.npz is not used: the model's inputs are 'x'\n"),
+        ({"m": 1, "k": 2}, "warning: 'm', 'k' of --inputs x.npz are not used: the model's inputs are 'x'\n"),
+    ],
+)
+def test_arrays_that_are_no_inputs_are_a_warning(others: dict[str, int], told: str, place: Place) -> None:
+    np.savez("x.npz", x=np.random.default_rng(0).random((2, 4, 4)).astype(np.float32), **others)
+    ran = place.run("--inputs", "x.npz")
+    assert ran.code == 0 and told in ran.err and ("not used" in ran.err) == bool(told)
 
 
 BRANCHES = """(float[3] x, bool flag) => (float[3] y, float[3] z, float[3] w) <float limit = {5}> {

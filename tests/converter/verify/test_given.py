@@ -73,6 +73,23 @@ def test_an_output_of_unknown_type_is_left_as_it_is() -> None:
     assert load_expected({"y": np.ones(2, np.int8)}, [output])["y"].dtype == np.int8
 
 
+def test_outputs_of_other_names_get_a_line_of_numpy() -> None:
+    """Where one way leads to each output: each problem has it. Else the array to add or to correct is named."""
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("y", ["n", 3]), ("z", [4]))
+    ]
+    y, z = np.ones((2, 3), np.float32), np.ones(4, np.float32)
+    for given, fixes in (
+        ({"out": y, "z": z}, ['expected={"y": expected["out"], "z": expected["z"]}'] * 2),
+        ({"y": y, "z": z, "more": y}, ['expected={"y": expected["y"], "z": expected["z"]}']),
+        ({"a": y, "b": y, "z": z}, ["it holds 'a', 'b', 'z': add it", *["correct or remove the array"] * 2]),
+    ):
+        with pytest.raises(UsageError) as error:
+            load_expected(given, outputs)
+        assert [problem.fix for problem in error.value.problems] == fixes
+
+
 SPECS = [
     InputSpec("x", "float32", (None, 3), ("n", "")),
     InputSpec("k", "int64", (2,), ("",)),

@@ -110,23 +110,44 @@ def test_a_node_in_a_branch_is_no_functions_business(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "what"),
+    ("spec", "what", "fix"),
     [
-        ("nothing", "names no function"),
-        ("a b=m:f", "'a b' is not an operator"),
-        ("Scale=no_module_here:f", "cannot be loaded: ModuleNotFoundError"),
-        ("broken_reference:f", "cannot be loaded: ZeroDivisionError"),
-        ("numpy:pi", "is not a function"),
+        ("nothing", "names no function", "--reference my_model:compute"),
+        ("a b=m:f", "'a b' is not an operator", "correct it"),
+        ("Scale=no_module_here:f", "cannot be loaded: ModuleNotFoundError", "correct the name or"),
+        ("no_file_here.py:f", "FileNotFoundError: there is no file no_file_here.py", "correct the name or"),
+        ("broken_reference:f", "cannot be loaded: ZeroDivisionError", "correct the name or"),
+        ("numpy:pi", "is not a function", "correct the name"),
+        ("Scale=sub/some_reference.py:compte", "'compte' is not a function of", "some_reference.py:compute?"),
+        ("sub/some_reference.py:x.y", "'x.y' is not a function of", "correct the name"),
+        ("json.py:dumps", "'dumps' is not a function of", "correct the name"),
     ],
 )
-def test_names_of_no_function(spec: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_no_function(
+    spec: str, what: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "broken_reference.py").write_text("x = 1\ny = x / 0\n")
+    (tmp_path / "json.py").write_text("")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "some_reference.py").write_text("def compute(x):\n    return x\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as error:
         parse_references([spec])
     (problem,) = error.value.problems
-    assert what in problem.what
+    assert what in problem.what and fix in problem.fix
     assert ("broken_reference.py, line 2" in problem.where) == spec.startswith("broken")
+
+
+def test_a_function_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside it are the modules that it imports."""
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    Path("sub/beside_reference.py").write_text("FACTOR = 3\n")
+    Path("sub/file_reference.py").write_text(
+        "from beside_reference import FACTOR\n\ndef f(x):\n    return x * FACTOR\n"
+    )
+    whole = parse_references(["sub/file_reference.py:f"]).whole
+    assert whole is not None and whole.function(2) == 6
 
 
 @pytest.mark.parametrize(
@@ -241,6 +262,10 @@ def test_an_engine_with_a_plugin_of_others_is_compared_with_the_function(
     assert verdict is not None and verdict.engine_run and verdict.passed == right
     known = "the graphs agree" if isinstance(reference, dict) else "the graph is unknown"
     assert known in verdict.reason and "itself was not run" not in verdict.reason
+    if not right:  # no search for a node runs without the function
+        mine = "check your function of Repeat0, and the plugin"
+        theirs = "give a function that computes it (--reference Repeat0=MODULE:FUNCTION)"
+        assert verdict.advice.startswith(mine if isinstance(reference, dict) else theirs)
 
 
 def test_verify_compares_with_a_function_for_every_set_of_inputs(

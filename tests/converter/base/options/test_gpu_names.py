@@ -44,6 +44,8 @@ def test_the_table_gives_each_name_one_target() -> None:
 
 def test_what_may_have_been_meant() -> None:
     assert nearest_gpus("rtx4091")[0] == "RTX 4090"
+    assert nearest_gpus("rtx4090ti")[0] == "RTX 4090" and nearest_gpus("h100x") == ["H100"]
+    assert nearest_gpus("rtx2080tix")[:2] == ["RTX 2080 Ti", "RTX 2080"]
     assert {"Quadro RTX 6000", "RTX 6000 Ada"} <= set(nearest_gpus("rtx6000"))
     assert nearest_gpus("zzzz") == [] == nearest_gpus("nvidia")
     assert nearest_gpus("jetson") == ["Jetson Thor", "Jetson Orin"] and nearest_gpus("dgx") == ["DGX Spark"]

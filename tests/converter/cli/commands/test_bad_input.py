@@ -60,7 +60,7 @@ def in_branches(node: str) -> str:
 FILES = [
     ("none.onnx", "does not exist"),
     ("folder", "is a folder"),
-    (b"a text", "is not an ONNX model"),
+    (b"a text", "The file is text"),
     (b"", "is empty"),
     (lambda: M.write_bytes(Path("relu.onnx").read_bytes()[:-9]), "is truncated"),
     (lambda: external("none.bin"), "none.bin"),
@@ -181,6 +181,7 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("rewrite relu.onnx -o relu.onnx", "would replace relu.onnx"),
         ("rewrite relu.onnx -o folder", "is a folder"),
         ("rewrite relu.onnx -o none/m.onnx", "cannot be written: No such"),
+        ("rewrite relu.onnx -o none/in/m.onnx", "fix:      mkdir -p none/in\n"),
         ("rewrite relu.onnx -o /proc/m.onnx", "cannot be written"),
         ("rewrite relu.onnx -o m.onnx --expand --plugin-v2", "not allowed with"),
         ("rewrite relu.onnx -o m.onnx --for openvino", "invalid choice: 'openvino'"),

@@ -29,6 +29,20 @@ def test_the_line_of_a_file_runs(name: str, here: Path, cli: Cli) -> None:
     assert cli(*command, "--flavour", "tensorrt_rtx", "--target", "sm86", "--inputs", file).code == 0
 
 
+@pytest.mark.parametrize("name", ["out.npz", "out.npy"])
+def test_the_line_of_expected_outputs_runs(name: str, here: Path, cli: Cli) -> None:
+    relu(here / "m.onnx")
+    np.savez("in.npz", x=np.ones((1, 3), np.float32))
+    np.save(name, np.ones((1, 3))) if name.endswith(".npy") else np.savez(name, out=np.ones((1, 3)))
+    command = ("convert -q m.onnx -o m.plan --flavour tensorrt_rtx --target sm86 --inputs in.npz --expected",)
+    ran = cli(*command, name)
+    refused(ran, 2)
+    line = re.search(r"fix: +python (-c .*), then --expected (.*)", ran.err)
+    assert line is not None, ran.err
+    assert shell(f"cd {here} && {sys.executable} {line[1]}").code == 0
+    assert cli(*command, line[2]).code == 0
+
+
 def test_the_line_of_polygraphys_json_runs(here: Path, cli: Cli) -> None:
     json = pytest.importorskip("polygraphy.json")
     json.save_json([{"data": np.ones((1, 3))}], "in.json")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.converter.cli.commands.running import Cli, Ran, refused, shell, snapshot
 from tests.converter.models import written
+from trtsmith import testing
 
 MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
 g (float[N, 6] x, float[6] w) => (float[N, 3] z) {
@@ -129,6 +130,20 @@ def test_the_example_follows_a_change_of_the_definition(here: Path, cli: Cli) ->
     assert cli("op example package --case other_sizes_1 -o other.onnx").out == "other.onnx\n"
     refused(cli("op example package --case smal"), 2, "did you mean 'small'?")
     refused(cli("op example package -o none/other.onnx"), 2, "none")
+
+
+def test_a_stale_example_names_what_writes_it_again(here: Path, cli: Cli) -> None:
+    assert cli("op new GatedHalf --from-model model.onnx --node gate -o package").code == 0
+    testing.check_example("package/example.onnx", "package")
+    model = onnx.load("package/example.onnx")
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_value += 1
+    onnx.save(model, "other.onnx")
+    with pytest.raises(AssertionError, match=r"the model says .*; if .*`trtsmith op example package`"):
+        testing.check_example("other.onnx", "package")
+    model.graph.node[0].attribute[0].name = "older"
+    onnx.save(model, "other.onnx")
+    with pytest.raises(AssertionError, match=r"(?s)unknown attribute 'older'.*`trtsmith op example package`"):
+        testing.check_example("other.onnx", "package")
 
 
 def test_plugins_that_are_not_compiled_are_not_tested(here: Path, cli: Cli) -> None:

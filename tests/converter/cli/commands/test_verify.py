@@ -52,12 +52,13 @@ def test_an_engine_that_is_wrong_at_one_size(engine: FakeEngine, cli: Cli) -> No
 
 def test_inputs_and_outputs_from_files(engine: FakeEngine, cli: Cli) -> None:
     x = (2 * np.eye(4) + np.random.default_rng(0).standard_normal((3, 4, 4)) / 9).astype(np.float32)
-    np.savez("x.npz", x=x)
+    np.savez("x.npz", x=x, mask=x)
     np.savez("y.npz", y=np.linalg.inv(-x))
     np.savez("z.npz", y=np.linalg.inv(x))
     ran = cli(f"{VERIFY} --inputs x.npz --expected y.npz")
     assert ran.code == 0 and "(inputs: x.npz, outputs expected: y.npz)" in ran.out
     assert np.array_equal(engine.asked[0]["x"], x)
+    assert "warning: 'mask' of --inputs x.npz is not used: the model's inputs are 'x'" in ran.err
     ran = cli(f"{VERIFY} --inputs x.npz --expected z.npz")
     assert ran.code == 3 and "relative error 2.0e+00" in ran.out
 

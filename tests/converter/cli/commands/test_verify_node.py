@@ -130,7 +130,22 @@ def test_an_engine_that_is_right_by_onnxruntime_is_not_what_differs(engines: Eng
     np.savez("in.npz", x=x)
     np.savez("other.npz", y=np.abs(np.linalg.inv(x)))
     ran = cli(f"{VERIFY} --inputs in.npz --expected other.npz")
-    assert ran.code == 3 and "check how other.npz was made" in ran.out and "every value agrees" in ran.out
+    assert (
+        ran.code == 3
+        and "check other.npz, which gives something else" in ran.out
+        and "every value agrees" in ran.out
+    )
+
+
+def test_a_function_of_the_users_is_what_differs(engines: Engines, cli: Cli) -> None:
+    """The search compares with trtsmith's definition."""
+    Path("doubled.py").write_text("import numpy as np\n\ndef inv(x):\n    return np.linalg.inv(x) * 2\n")
+    ran = cli(f"{VERIFY} --reference Inverse=doubled:inv")
+    assert (
+        ran.code == 3
+        and "check Inverse=doubled:inv, which gives" in ran.out
+        and "every value agrees" in ran.out
+    )
 
 
 def test_the_verdict_stands_where_no_node_can_be_looked_for(engines: Engines, cli: Cli) -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -137,6 +138,8 @@ def test_what_pytorch_cannot_export_is_said(case: str, capfd: pytest.CaptureFixt
     [
         (nn.ReLU(), None, trtsmith.UsageError, "no example inputs"),
         (nn.ReLU(), {"x": 1}, trtsmith.UsageError, "of the type dict"),
+        (nn.ReLU, (torch.rand(2),), trtsmith.UsageError, "the class ReLU is given in the place of a module"),
+        (nn.ReLU(), np.ones(2), trtsmith.UsageError, "a numpy array, float64[2], in the place of a tensor"),
         (object(), (torch.rand(2),), trtsmith.UsageError, "builtins.object cannot be converted"),
         (torch.jit.trace(nn.ReLU(), torch.rand(2)), (torch.rand(2),), trtsmith.TrtsmithError, ""),
         (nn.ReLU(), (), trtsmith.ConversionError, "torch.export cannot export"),
@@ -145,6 +148,20 @@ def test_what_pytorch_cannot_export_is_said(case: str, capfd: pytest.CaptureFixt
 )
 def test_what_is_no_module_with_an_example(module: Any, args: Any, kind: Any, words: str) -> None:
     assert words in refused(module, args, kind=kind).what
+
+
+def test_numpy_arrays_are_refused_where_the_module_does_not_take_them() -> None:
+    class Scaled(nn.Module):
+        def forward(self, x: torch.Tensor, options: dict[str, np.ndarray] | None = None) -> torch.Tensor:
+            return x * 2
+
+    x, arrays = torch.rand(2, 3), {"by": np.ones(2, np.float32)}
+    assert trtsmith.convert(Scaled(), (x, arrays), verify="graph").passed
+    problem = refused(Scaled(), (x.numpy(), arrays), kind=trtsmith.UsageError)
+    assert (problem.where, problem.fix) == ("args[0]", "torch.from_numpy(array) makes one of it")
+    problem = refused(Scaled(), None, kind=trtsmith.UsageError, kwargs={"x": np.ones((2, 3))})
+    assert (problem.where, problem.fix) == ("kwargs['x']", "torch.from_numpy(array).float() makes one of it")
+    assert trtsmith.convert(Scaled(), kwargs={"x": x}, verify="graph").passed
 
 
 def test_outputs_that_pytorch_cannot_compute_here_are_onnxruntimes() -> None:

@@ -56,13 +56,16 @@ MESSAGES = [
     ("Assertion failed: status.is_success(): Found unsupported input type of BOOL", "cast"),
     (
         "Cannot compile for target(s) sm80, because the model contains HW-specific datatypes: fp8_e4m3. In compileGraph",
-        "--target",
+        "--precision fp16",
     ),
     ("UINT8 types for intermediate tensors are not supported", "Cast"),
     ("Version tag does not match. Note: Current Version: 240, Serialized Engine Version: 239", "again"),
     ("CUDA error 700: an illegal memory access was encountered", "compute-sanitizer"),
     ("Could not find any implementation for node {ForeignNode[a...b]}", "--workspace"),
-    ("Myelin (Cannot compile operation 'm1' for Turing (SM75): FP32 GEMM is not supported.", "sm75"),
+    (
+        "Myelin (Cannot compile operation 'm1' for Turing (SM75): FP32 GEMM is not supported.",
+        "sm75 out of --target;",
+    ),
     ("ISymbolicExpr: contradictory assertions about the dimension ?", "dim_param"),
     (
         "MyelinCheckException: tensor-ds.cpp:186: CHECK(vm->name_to_tensor_index .emplace(tens->name(), 1) .second) failed.",
