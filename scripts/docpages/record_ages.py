@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from docpages.marks import Parts
+from docpages.marks import DocumentError, Parts
 from recordage.record_rows import ROWS
-from recordage.record_state import FRESH, RecordState, state_of
+from recordage.record_state import ABSENT, FRESH, RecordState, state_of
 
 INDEX = "docs/evidence/index.md"
 
@@ -27,4 +27,9 @@ def older_said(*files: str) -> str:
 
 @cache
 def _states() -> dict[str, RecordState]:
-    return {row.file: state_of(row) for row in ROWS}
+    """All states by file. Raises DocumentError in a checkout without the history that older records need."""
+    states = {row.file: state_of(row) for row in ROWS}
+    for file, state in states.items():
+        if state.since == ABSENT:
+            raise DocumentError(f"{file} names {state.commit}, {ABSENT}: git fetch --unshallow brings it")
+    return states

@@ -13,6 +13,7 @@ from recordage.record_rows import BENCHMARKS, ROWS, RecordRow
 from recordage.sources import ROOT, git, hashes, tree_at, tree_here
 
 FRESH, STALE, MISSING, UNSHOWN = "fresh", "stale", "missing", "shown by no page"
+ABSENT = "which this checkout does not have"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def state_of(row: RecordRow, root: Path = ROOT) -> RecordState:
     tree, here = (tree_at(commit, root) if commit else None), tree_here(root)
     before = record.get("rests_on") or (hashes(row.rests_on, tree, root) if tree and not changes else None)
     if before is None:
-        why = "with changes that no commit has" if changes else "which this checkout does not have"
+        why = "with changes that no commit has" if changes else ABSENT
         return RecordState(row.file, STALE, commit, date, why if commit else "")
     now = hashes(row.rests_on, here, root)
     changed = [f"the {name}" for name, value in now.items() if before.get(name) != value]

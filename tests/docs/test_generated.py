@@ -19,7 +19,7 @@ from docpages.operator_matrix import COLUMNS, KINDS, render
 from docpages.python_api import PAGES
 from gpucheck import engine_tables
 from recordage.record_rows import README, ROWS
-from recordage.record_state import FRESH, STALE, RecordState
+from recordage.record_state import ABSENT, FRESH, STALE, RecordState
 from trtsmith.importers.registry import OPS, by_name
 
 DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"
@@ -96,6 +96,14 @@ def test_records_have_their_age_on_their_pages(monkeypatch: pytest.MonkeyPatch) 
     assert tables == {row.file for row in ROWS if README in row.pages}, (
         "`make release` refuses these if they are old"
     )
+
+
+def test_ages_need_the_commits_that_records_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = RecordState("", STALE, "abcdef0123", "2026-11-23", ABSENT)
+    monkeypatch.setattr(record_ages, "state_of", lambda row: absent)
+    record_ages._states.cache_clear()
+    with pytest.raises(DocumentError, match="names abcdef0123, which this checkout does not have: git fetch"):
+        record_ages.older_said("h200/bench.json")
 
 
 def test_rows_of_figures_add_up() -> None:
