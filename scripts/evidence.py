@@ -33,6 +33,7 @@ from recordage.record_state import FRESH, state_of, states  # noqa: E402
 from recordage.sources import hashes, tree_here  # noqa: E402
 from trtsmith.converter.base.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
+from trtsmith.importers.counted import counted  # noqa: E402
 
 STEP_S = 540.0
 """Of one process: callers often give a command ten minutes."""
@@ -70,8 +71,10 @@ def status(rows: Sequence[RecordRow], options: argparse.Namespace) -> int:
         print(json.dumps([{**asdict(one), "commits": one.commits} for one in found], indent=1))
     else:
         for one in found:
-            counted = f": {len(one.paths)} files, {one.commits} commits" if one.paths else ""
-            print(f"{one.state:<16} {one.file:<32} {one.age}{counted}".rstrip())
+            changed = (
+                f": {counted(len(one.paths), 'file')}, {counted(one.commits, 'commit')}" if one.paths else ""
+            )
+            print(f"{one.state:<16} {one.file:<32} {one.age}{changed}".rstrip())
     stale = sum(one.state != FRESH for one in found)
     if stale:
         print(

@@ -22,6 +22,7 @@ CHECKS = Part(
     ("converter/plugin/checks/*", "converter/plugin/c*s.py", "converter/plugin/contract.py"),
 )
 BENCH = Part("bench of kernels", ("converter/plugin/bench/*",))
+EXAMPLES = Part("examples of rules", ("tests/rule_examples/*",))
 MIGRATION = Part("migration", ("converter/scaffold/*", "importers/declared/*"))
 EVERY_KERNEL = Part("kernels", operators=())
 
@@ -134,6 +135,9 @@ _JUDGED = (
     *("basicvsrpp_alignment", "centernet_dcn", "geometry", "yolo_nms", "rotated_detector", "dino_decoder"),
     *("voxel_backbone", "ch_PP-OCRv4_det_infer", "ch_PP-OCRv4_rec_infer", "ch_ppocr_mobile_v2.0_cls_infer"),
 )
+
+
+_CASES = _script(*(f"gpucheck/{name}.py" for name in ("plugins", "plugin_trials", "accuracy", "references")))
 
 
 def _timed(*operators: str) -> tuple[Part, ...]:
@@ -307,7 +311,9 @@ ROWS = (
         "bundle",
     ),
     RecordRow(
-        *("h200/engines_rules.json", 5, (RULES, OPERATORS, EVERY_KERNEL)),
+        "h200/engines_rules.json",
+        5,
+        (RULES, OPERATORS, EVERY_KERNEL, EXAMPLES, _engines("rule_examples", "node_tests")),
         _evidence("gpu-engines"),
         _ENGINES + "rules",
         "bundle",
@@ -339,12 +345,12 @@ ROWS = (
         "bundle",
     ),
     RecordRow(
-        *("h200/check.json", 9, (OPERATORS, EVERY_KERNEL, ADAPTERS, HOST, CHECKS)),
+        *("h200/check.json", 9, (OPERATORS, EVERY_KERNEL, ADAPTERS, HOST, CHECKS, _CASES)),
         (*_evidence("operators", "kernels"), "SECURITY.md"),
         _CHECK,
     ),
     RecordRow(
-        *("h200/check_plugins.json", 9, (OPERATORS, EVERY_KERNEL, ADAPTERS, HOST, CHECKS)),
+        *("h200/check_plugins.json", 9, (OPERATORS, EVERY_KERNEL, ADAPTERS, HOST, CHECKS, _CASES)),
         _evidence("operators", "kernels"),
         _CHECK + " --only references plugins accuracy",
     ),
@@ -352,13 +358,13 @@ ROWS = (
         *(
             "h200/check_accumulation.json",
             3,
-            (OPERATORS, _kernels("IndexedAccumulation"), ADAPTERS, HOST, CHECKS),
+            (OPERATORS, _kernels("IndexedAccumulation"), ADAPTERS, HOST, CHECKS, _CASES),
         ),
         _evidence("operators"),
         _CHECK + " --only references plugins plugins-v2 accuracy sanitizer --operators IndexedAccumulation",
     ),
     RecordRow(
-        *("h200/check_bindings.json", 4, (OPERATORS, _kernels(*_BOUND_ANEW), ADAPTERS, HOST, CHECKS)),
+        *("h200/check_bindings.json", 4, (OPERATORS, _kernels(*_BOUND_ANEW), ADAPTERS, HOST, CHECKS, _CASES)),
         _evidence("operators"),
         f"{_CHECK} --only references plugins plugins-v2 --operators {' '.join(_BOUND_ANEW)}",
     ),

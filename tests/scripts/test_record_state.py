@@ -26,6 +26,12 @@ RULES = {row.file for row in ROWS if record_rows.RULES in row.rests_on}
 JUDGE = {row.file for row in ROWS if record_rows.JUDGE in row.rests_on}
 
 
+def test_verdicts_rest_on_rules_and_judge_and_times_on_kernels_of_their_own() -> None:
+    assert {"popular_networks.json", "real_models.json", "h200/popular_networks.json"} <= RULES & JUDGE
+    assert not {"h200/bench.json", "h200/selection.json"} & (RULES | JUDGE | EVERY_KERNEL)
+    assert "judge.json" in JUDGE - RULES and "h200/networks.json" in RULES - EVERY_KERNEL - BEV_POOL
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with the sources."""
