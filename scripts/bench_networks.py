@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from gpubundle.unpack import model_folder  # noqa: E402
 from harness.jobs import run_jobs  # noqa: E402
-from harness.run_record import add_seconds, gpu_parser, gpu_record  # noqa: E402
+from harness.run_record import add_resume, add_seconds, gpu_parser, gpu_record  # noqa: E402
 from networkbench.graphs import NETWORKS  # noqa: E402
 
 FORMAT = 1
@@ -55,19 +55,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         for precision in arguments.precision
         for batch in BATCHES.get(name, (1,))
     ]
-    record = gpu_record(arguments, "networks.json", jobs, format=FORMAT)
+    record = gpu_record(arguments, "networks.json", jobs, job_of=_job, format=FORMAT)
+    left = record.left
     options: dict[str, Any] = {
         "bundle": str(model_folder(arguments.bundle)),
         "ways": arguments.way,
         "decisions": json.loads(DECISIONS.read_text(encoding="utf-8")),
-        "count": len(jobs),
+        "count": len(left),
         "gate": arguments.gate,
         "making_s": arguments.making_seconds,
     }
     with tempfile.TemporaryDirectory(prefix="bench-networks-") as name:
         folder, module = Path(name), "networkbench.job"
         for job, finding in run_jobs(
-            module, deque(jobs), len(jobs), arguments.seconds, folder, end, **options
+            module, deque(left), len(left), arguments.seconds, folder, end, **options
         ):
             if finding.died:
                 (folder / f"{job}.made").touch()
@@ -84,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = gpu_parser(__doc__)
     add_seconds(parser, 500.0)
+    add_resume(parser)
     parser.add_argument("--network", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="these only")
     parser.add_argument(
         "--precision", nargs="+", choices=PRECISIONS, default=list(PRECISIONS), help="these only"
@@ -100,6 +102,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if arguments.bundle is None:
         parser.error("--bundle is needed: the networks are in it")
     return arguments
+
+
+def _job(row: dict[str, Any]) -> str:
+    return f"{row['network']}:{row['precision']}:{row['batch']}"
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.jobs import run_jobs  # noqa: E402
-from harness.run_record import add_seconds, gpu_parser, gpu_record  # noqa: E402
+from harness.run_record import add_resume, add_seconds, gpu_parser, gpu_record  # noqa: E402
 
 DEFAULT = ("import half", "compile half", "fp16")
 
@@ -30,6 +30,7 @@ DEFAULT = ("import half", "compile half", "fp16")
 def main(argv: Sequence[str] | None = None) -> int:
     parser = gpu_parser(__doc__)
     add_seconds(parser, 500.0)
+    add_resume(parser)
     parser.add_argument("--network", nargs="+", help="these only")
     parser.add_argument("--way", nargs="+", default=list(DEFAULT), help="default: %(default)s")
     parser.add_argument("--layers", action="store_true", help="profile engines by layer, too")
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     arguments = parser.parse_args(argv)
     end = time.monotonic() + arguments.seconds
-    record = gpu_record(arguments, "real_networks.json")
+    record = gpu_record(arguments, "real_networks.json", job_of=lambda row: str(row["network"]))
     from realnetworks.job import WAYS  # PyTorch may be in the bundle
     from realnetworks.networks import NETWORKS
 
@@ -46,15 +47,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"neither a way nor a network: {', '.join(sorted(unknown))}; ways: {'; '.join(WAYS)}")
     record.order = jobs = arguments.network or list(NETWORKS)
+    left = record.left
     options: dict[str, Any] = {
         "ways": arguments.way,
-        "count": len(jobs),
+        "count": len(left),
         "making_s": arguments.making_seconds,
         "layers": arguments.layers,
     }
     with tempfile.TemporaryDirectory(prefix="bench-real-") as folder:
         for job, finding in run_jobs(
-            "realnetworks.job", deque(jobs), len(jobs), arguments.seconds, Path(folder), end, **options
+            "realnetworks.job", deque(left), len(left), arguments.seconds, Path(folder), end, **options
         ):
             row = {"network": job, **({"died": finding.died} if finding.died else finding.found)}
             record.add(job, row)

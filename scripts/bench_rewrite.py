@@ -17,7 +17,6 @@ import argparse
 import json
 import math
 import os
-import platform
 import re
 import resource
 import statistics
@@ -26,7 +25,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -89,8 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         record = measured(options, Path(folder))
     record["over_limits"] = over_limits(record)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(record, indent=1))
+    from harness.run_record import write_record
+
+    print(json.dumps(write_record(options.output, record, "--output"), indent=1))
     for sentence in record["over_limits"]:
         print(sentence, file=sys.stderr)
     return 1 if record["over_limits"] else 0
@@ -98,8 +97,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """The record, without its verdict."""
+    from harness.run_record import machine
+
     record: dict[str, Any] = {
-        "machine": machine(),
+        "machine": {
+            **machine(),
+            "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+            "packages": {name: metadata.version(name) for name in PACKAGES},
+        },
         "limits": {"seconds": LIMIT_SECONDS, "memory_over_model": LIMIT_MEMORY},
     }
     if "detector" in options.only:
@@ -285,21 +290,6 @@ def chain(length: int, *, ruled: bool = False, custom: bool = True) -> Any:
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
-
-
-def machine() -> dict[str, Any]:
-    """The properties of the machine on which the figures depend."""
-    cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "cpu": cpu[1].strip() if cpu else platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(memory / 2**30, 1),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "packages": {name: metadata.version(name) for name in PACKAGES},
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-    }
 
 
 def mib(size: int) -> float:

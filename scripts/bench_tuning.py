@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.run_record import Record, add_seconds, gpu_parser, gpu_record  # noqa: E402
+from harness.run_record import Record, add_resume, add_seconds, gpu_parser, gpu_record  # noqa: E402
 
 QUANTIZED = ("resnet50", "vit_base, batch 8")
 
@@ -48,12 +48,13 @@ save(folder / "expected.npz", graph.output, found)
 def main(argv: Sequence[str] | None = None) -> int:
     parser = gpu_parser(__doc__)
     add_seconds(parser, 500.0)
+    add_resume(parser)
     parser.add_argument("--network", nargs="+", help="these only")
     parser.add_argument("--minutes", type=float, default=1.0, help="for each search (%(default)g)")
     parser.add_argument("--at-once", type=int, default=4, help="searches side by side (%(default)d)")
     arguments = parser.parse_args(argv)
     end = time.monotonic() + arguments.seconds
-    record = gpu_record(arguments, "tuning.json")
+    record = gpu_record(arguments, "tuning.json", job_of=lambda row: str(row["network"]))
     from realnetworks.networks import NETWORKS  # PyTorch may be in the bundle
 
     record.order = names = arguments.network or list(NETWORKS)
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no such networks: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory(prefix="bench-tuning-") as folder:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            exports = {name: pool.submit(_exported, Path(folder), name) for name in names}
+            exports = {name: pool.submit(_exported, Path(folder), name) for name in record.left}
             wait(exports.values())
         with ThreadPoolExecutor(arguments.at_once) as pool:
             searches = [

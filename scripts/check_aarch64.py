@@ -12,9 +12,6 @@ anything is wrong, 2 if a package cannot be fetched.
 
 from __future__ import annotations
 
-import json
-import platform
-import re
 import sys
 import tempfile
 import zipfile
@@ -30,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from crosscheck.library_contents import faults_of, read_library
     from envsetup.cross import PLATFORM_TAG
     from envsetup.native import LIBRARIES, MOST_MIB
-    from harness.run_record import script_parser
+    from harness.run_record import script_parser, write_record
     from trtsmith.converter.compile.logged import SetupError
 
     parser = script_parser(__doc__)
@@ -71,16 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for fault in faults:
         print(fault, file=sys.stderr)
     print(f"{wheels[0].name}: {size:.1f} MiB, {len(faults)} faults")
-    if options.json is not None:
-        cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-        machine = {
-            "cpu": cpu.group(1) if cpu else "",
-            "system": f"{platform.system()} {platform.machine()}",
-            "gpu": None,
-        }
-        record = {"machine": machine, "wheel": wheels[0].name, "mib": round(size, 1), "libraries": found}
-        record |= {"registries": answers, "faults": faults}
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    record = {"wheel": wheels[0].name, "mib": round(size, 1), "libraries": found}
+    write_record(options.json, {**record, "registries": answers, "faults": faults}, "--json")
     return 1 if faults else 0
 
 

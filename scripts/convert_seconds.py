@@ -23,10 +23,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.run_record import BENCHMARKS, script_parser  # noqa: E402
-from startup_seconds import machine  # noqa: E402
+from harness.run_record import script_parser, write_record  # noqa: E402
+from recordage.record_rows import BENCHMARKS  # noqa: E402
 from tests.processes import checkout_environment  # noqa: E402
-from trtsmith.converter.base.output_file import write_report  # noqa: E402
 
 RECORD = BENCHMARKS / "convert_seconds.json"
 
@@ -60,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(json.dumps(rows[-1]), flush=True)
     if options.only is None:
         packages = {name: version(name) for name in ("onnxruntime", "tensorrt-rtx-cu13")}
-        write_report(RECORD, {"machine": machine(), "packages": packages, "rows": rows}, "RECORD")
+        write_record(RECORD, {"packages": packages, "rows": rows}, "RECORD")
     return 0
 
 

@@ -34,12 +34,13 @@ from docpages import (  # noqa: E402
     popular_tables,
     python_api,
     real_networks,
+    record_ages,
     report_schema,
     rewriting,
 )
 from docpages.marks import Parts, refresh  # noqa: E402
 
-DOCUMENTS: Mapping[str, Parts] = {
+_PARTS: Mapping[str, Parts] = {
     "converter/base/options/keywords.pyi": {"": keywords.stub},
     "README.md": {"figures": figures.figures},
     "docs/index.md": {"figures": figures.figures},
@@ -107,6 +108,7 @@ DOCUMENTS: Mapping[str, Parts] = {
         "sums of products on a GPU": evidence.engines_of("sums"),
     },
 }
+DOCUMENTS = {page: {**parts, **record_ages.part_of(page)} for page, parts in _PARTS.items()}
 """The documents with generated parts, and what makes each part."""
 
 

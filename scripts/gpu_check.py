@@ -80,6 +80,7 @@ ENGINE_STEPS = (
     # The examples of every rewrite rule against the original's outputs.
     Step("rules", 360, "rule_examples:check"),
 )
+NOT_RUN = "not run"
 ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 
 
@@ -160,7 +161,9 @@ def run_all(arguments: argparse.Namespace) -> int:
             with lock:
                 done[step.name] = result
                 ordered = [done[step.name] for step in steps if step.name in done]
-                write_record(arguments.output, record.head | {"passed": _passed(ordered, steps)}, ordered)
+                left = len(steps) - sum(result.verdict != NOT_RUN for result in ordered)
+                head = record.head | {"passed": _passed(ordered, steps)} | ({"left": left} if left else {})
+                write_record(arguments.output, head, ordered)
             print(f"{step.name}: {result.verdict}, {result.seconds:.1f} s", file=sys.stderr, flush=True)
 
         if FIRST in steps:  # what it leaves the others read
@@ -178,7 +181,7 @@ def run_all(arguments: argparse.Namespace) -> int:
 def _boxed(step: Step, clock: Clock, folder: Path, arguments: argparse.Namespace, gpu: str) -> StepResult:
     limit_s = clock.box(step.limit_s)
     if limit_s is None:
-        return StepResult(step.name, "not run", "no time was left", failures=["no time was left"])
+        return StepResult(step.name, NOT_RUN, "no time was left", failures=["no time was left"])
     notes = folder / f"{step.name}.jsonl"
     # Several processes share the cores; unbounded, each would start a BLAS thread for every one.
     threads = max((os.cpu_count() or 1) // 4, 1) if step is not FIRST else 1

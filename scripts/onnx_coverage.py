@@ -14,7 +14,6 @@ The exit code is 1 if a case crashes or hangs, or is rewritten although it build
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.run_record import script_parser  # noqa: E402
+from harness.run_record import script_parser, write_record  # noqa: E402
 
 PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
 
@@ -76,8 +75,7 @@ def cover(options: argparse.Namespace) -> int:
             outcome.rewritten = outcome.refused[0] if outcome.as_is and outcome.refused else outcome.as_is
     versions = {package: metadata.version(package) for package in PACKAGES}
     record = to_json(results, versions, time.monotonic() - started)
-    if options.json is not None:
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(options.json, record, "--json")
     print(render(results, record["summary"]))
     bad = record["summary"]["crashes_or_hangs"] or record["summary"]["rewritten_needlessly"]
     return 1 if bad else 0

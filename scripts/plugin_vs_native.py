@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.jobs import RETIRE, Finding, run_jobs  # noqa: E402
-from harness.run_record import add_seconds, gpu_parser, gpu_record, use_bundle  # noqa: E402
+from harness.run_record import add_resume, add_seconds, gpu_parser, gpu_record, use_bundle  # noqa: E402
 from trtsmith.converter.base.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.bench.node_worker import measure_node, ratio_of  # noqa: E402
 from trtsmith.converter.engine.builder.gpu import find_gpu  # noqa: E402
@@ -52,14 +52,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     jobs = jobs_of(arguments.op, arguments.dtype)
     in_order = sorted(jobs, key=lambda job: list(by_name()).index(job.split(":")[0]))
     try:
-        record = gpu_record(arguments, "plugin_vs_native.json", in_order, format=FORMAT)
+        record = gpu_record(arguments, "plugin_vs_native.json", in_order, job_of=_job, format=FORMAT)
     except TrtsmithError as error:
         print(error.problems[0], file=sys.stderr)
         return error.exit_code
     with tempfile.TemporaryDirectory(prefix="plugin-vs-native-") as folder:
         limit_s, options = arguments.item_seconds, {"count": arguments.count}
         for job, finding in run_jobs(
-            "plugin_vs_native", deque(jobs), 1, limit_s, Path(folder), end, **options
+            "plugin_vs_native",
+            deque(job for job in jobs if job in {*record.left}),
+            1,
+            limit_s,
+            Path(folder),
+            end,
+            **options,
         ):
             record.add(job, row_of(job, finding, record.head))
             print(*record.found[job], file=sys.stderr, flush=True)
@@ -71,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = gpu_parser(__doc__)
     add_seconds(parser, 140.0)
+    add_resume(parser)
     names = [op.name for op in OPS if op.benchmarks]
     parser.add_argument("--op", nargs="+", choices=names, default=names, help="these operators only")
     parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=DTYPES, help="of both")
@@ -91,6 +98,10 @@ def jobs_of(ops: Sequence[str], dtypes: Sequence[str]) -> list[str]:
         if op.name in ops
     ]
     return [job for turn in zip_longest(*by_op) for job in turn if job is not None]
+
+
+def _job(row: dict[str, Any]) -> str:
+    return f"{row['op']}:{row['case']}:{row['dtype']}"
 
 
 def row_of(job: str, finding: Finding, head: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.processes import Clock  # noqa: E402
-from harness.run_record import add_seconds, gpu_parser, gpu_record  # noqa: E402
+from harness.run_record import add_resume, add_seconds, gpu_parser, gpu_record  # noqa: E402
 from popularnetworks.gpu_trial import INDEX, PRECISIONS, convert_here  # noqa: E402
 
 LIMIT_S = 240.0
@@ -33,10 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("graphs", type=Path, help="what popular_networks.py --skeletons wrote")
     parser.add_argument("--at-once", type=int, default=8, metavar="N", help="conversions (%(default)s)")
     add_seconds(parser, 300.0)
+    add_resume(parser)
     options = parser.parse_args(argv)
     rows = json.loads((options.graphs / INDEX).read_text(encoding="utf-8"))
     jobs = [(row, precision) for row in rows for precision in PRECISIONS]
-    record = gpu_record(options, "popular_networks.json", [_key(*job) for job in jobs])
+    record = gpu_record(options, "popular_networks.json", [_key(*job) for job in jobs], job_of=_key_of)
+    left = [job for job in jobs if _key(*job) in {*record.left}]
     clock = Clock.of(options.seconds)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.at_once) as pool:
 
@@ -51,9 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             record.add(key, found)
             print(f"{time.strftime('%T')} {key}: {found['verdict']} {found['why'][:80]}", flush=True)
 
-        list(pool.map(convert, *zip(*jobs, strict=True)))
+        list(pool.map(lambda job: convert(*job), left))
     print(f"{len(record.rows)} of {len(jobs)} conversions")
     return 0
+
+
+def _key_of(found: dict[str, Any]) -> str:
+    return f"{found['network']}.{found['exporter']} {found['precision']}"
 
 
 def _key(row: dict[str, Any], precision: str) -> str:

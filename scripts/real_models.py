@@ -81,7 +81,8 @@ def _tried(
 
     setup = TrialSetup(file_of, options.timeout, options.gpu, tuple(options.form or FORMS))
     machine = describe(ROOT, [plugin_library()], options.commit) if options.gpu else None
-    record = trial_record(names, options.json, resume=options.resume, machine=machine)
+    order = [model.name for model in chosen] if machine else names
+    record = trial_record(order, options.json, setup.forms, resume=options.resume, machine=machine)
 
     def tried(model: RealModel) -> None:
         done = {form for form in FORMS if _job(model.name, form) in record.found}
@@ -94,18 +95,26 @@ def _tried(
 
 
 def trial_record(
-    names: Sequence[str], file: Path | None, *, resume: bool, machine: Mapping[str, Any] | None = None
+    names: Sequence[str],
+    file: Path | None,
+    forms: Sequence[str] = FORMS,
+    *,
+    resume: bool,
+    machine: Mapping[str, Any] | None = None,
 ) -> Record:
     """Results by network and form. machine: where engines run; its packages are the versions.
 
-    Only results of the versions that are here now can stand beside new ones.
+    Only results of the versions that are here now can stand beside new ones, and where engines run only those of the same
+    code: its record says how many are left.
     """
     head = dict(machine or {})
     packages = head.pop("packages", None)
     head["versions"] = packages or {package: metadata.version(package) for package in PACKAGES}
-    record = Record(file, head, [_job(name, form) for name in names for form in FORMS], "results", "--json")
+    order = [_job(name, form) for name in names for form in (forms if machine else FORMS)]
+    record = Record(file, head, order, "results", "--json", counted=machine is not None)
     if resume:
-        record.resume(lambda result: _job(result["model"], result["form"]), "versions")
+        same = ("versions", "rests_on") if "rests_on" in record.head and machine else ("versions",)
+        record.resume(lambda result: _job(result["model"], result["form"]), *same)
     return record
 
 

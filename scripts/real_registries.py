@@ -13,7 +13,6 @@ process crashes, 2 if a TensorRT cannot be fetched.
 from __future__ import annotations
 
 import json
-import platform
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from harness.run_record import script_parser
+    from harness.run_record import script_parser, write_record
     from realregistries.lean_wheels import versions
     from realregistries.registry_answers import ask, summary
     from realregistries.registry_questions import questions
@@ -52,10 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return 2
             for fault in answers[version]["faults"]:
                 print(f"{version}: {fault}", file=sys.stderr)
-    if options.json is not None:
-        system = f"{platform.system()} {platform.machine()}"
-        record = {"machine": {"python": platform.python_version(), "system": system}, "answers": answers}
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(options.json, {"answers": answers}, "--json")
     print(summary(answers))
     return 1 if any(found["faults"] for found in answers.values()) else 0
 

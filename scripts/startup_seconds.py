@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import compileall
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,19 +40,8 @@ def cpu_seconds(words: Sequence[str], folder: Path) -> float:
     return min(spent)
 
 
-def machine() -> dict[str, object]:
-    named = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    return {
-        "cpu": named[0].partition(":")[2].strip() if named else platform.processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "date": datetime.now(timezone.utc).date().isoformat(),
-    }
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    from harness.run_record import script_parser
-    from trtsmith.converter.base.output_file import write_report
+    from harness.run_record import script_parser, write_record
     from trtsmith.converter.samples.sample_models import write_samples
 
     parser = script_parser(__doc__)
@@ -74,14 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = {words: cpu_seconds(["-m", "trtsmith", *words.split()], folder) - bare for words in COMMANDS}
     seconds = {words: round(value, 3) for words, value in found.items()}
     record = {
-        "machine": machine(),
         "runs": RUNS,
         "bare": round(bare, 3),
         "seconds": seconds,
         "limits": LIMITS,
     }
-    write_report(options.json, record, "--json")
-    print(json.dumps(record, indent=1))
+    print(json.dumps(write_record(options.json, record, "--json"), indent=1))
     return 1 if any(seconds[words] > limit for words, limit in LIMITS.items()) else 0
 
 

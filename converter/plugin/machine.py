@@ -34,7 +34,7 @@ def describe(root: Path, libraries: list[Path], commit: str | None) -> dict[str,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in (*FRAMEWORKS, *RUNTIMES)},
-        "commit": commit or _commit(root),
+        "commit": commit or commit_of(root),
         "libraries": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in libraries},
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
@@ -70,6 +70,13 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     return [str(number) for number in range(len(_said("nvidia-smi", "--list-gpus").splitlines()))] or ["0"]
 
 
+def commit_of(root: Path) -> str:
+    """Returns the commit of a checkout, and whether files are changed; "unknown" without its history."""
+    head = _said("git", "-C", str(root), "rev-parse", "HEAD").strip()
+    changed = _said("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no").strip()
+    return head + (" with changes" if changed else "") if head else "unknown"
+
+
 def _gpu() -> tuple[str, str, str, str]:
     parts = _query("name,driver_version,memory.total,compute_cap", "csv,noheader")
     return (parts[0], parts[1], parts[2], parts[3]) if len(parts) == 4 else ("unknown", "", "", "")
@@ -79,12 +86,6 @@ def _query(properties: str, form: str) -> list[str]:
     """What nvidia-smi says of the first GPU; [] if nothing."""
     said = _said("nvidia-smi", f"--query-gpu={properties}", f"--format={form}")
     return [part.strip() for part in said.splitlines()[0].split(",")] if said.strip() else []
-
-
-def _commit(root: Path) -> str:
-    head = _said("git", "-C", str(root), "rev-parse", "HEAD").strip()
-    changed = _said("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no").strip()
-    return head + (" with changes" if changed else "") if head else "unknown"
 
 
 def _said(*command: str) -> str:

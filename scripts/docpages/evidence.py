@@ -36,11 +36,8 @@ ENGINES_RECORDS = [
         "_bevdet",
         "_layers",
         "_stress",
-        "_catalogue",
         "_operators",
-        "_planted",
         "_networks",
-        "",
     )
 ]
 """The newest first."""

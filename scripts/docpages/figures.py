@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from docpages import evidence, network_times, popular_tables, real_networks
+from docpages import evidence, network_times, popular_tables, real_networks, record_ages
 from docpages.marks import DocumentError, markdown_table
 from gpucheck import engine_tables
 from popularnetworks.network_trial import BUILDS, PRECISIONS
@@ -35,17 +35,27 @@ SHOWN_NETWORKS = {
 }
 
 
+WITHOUT_GPU = ("onnx_coverage.json", "real_models.json", "popular_networks.json")
+ON_GPU = tuple(
+    f"h200/{name}.json" for name in ("engines_networks", "real_models", "popular_networks", "engines_judged")
+)
+SPEED = ("h200/real_networks.json", "h200/networks.json")
+"""The records behind each table."""
+
+
 def figures() -> str:
     """The three tables. Each figure is from one record, and the parts of a row add up to its first number."""
     return "\n\n".join(
         (
             "**Checked without a GPU.** TensorRT-RTX 1.7.1 builds the engine; onnxruntime compares the graph that it is "
-            "built from with the original.",
+            f"built from with the original. {record_ages.older_said(*WITHOUT_GPU)}",
             markdown_table(("", "TensorRT-RTX alone", "with trtsmith"), _without_gpu()),
             "**Engines on a GPU.** An NVIDIA H200, which TensorRT-RTX 1.7.1 does not support: the core of 1.6.1 ran the "
-            "engines, and 1.7.1's parser read those with plugins. NVIDIA does not offer this pair; it is a test rig.",
+            "engines, and 1.7.1's parser read those with plugins. NVIDIA does not offer this pair; it is a test rig. "
+            f"{record_ages.older_said(*ON_GPU)}",
             markdown_table(("", "engines of trtsmith"), _on_gpu()),
-            "**Speed.** Engines in float16 on the same H200, beside what you would use today.",
+            "**Speed.** Engines in float16 on the same H200, beside what you would use today. "
+            f"{record_ages.older_said(*SPEED)}",
             markdown_table(("", "without trtsmith", "with trtsmith"), _speed()),
         )
     )

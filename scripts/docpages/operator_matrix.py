@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from docpages.evidence import H200, RECORDS, read
+from docpages.evidence import H200, RECORDS, newest, read
 from docpages.marks import markdown_table
 from trtsmith.converter.plugin.cases import type_choices
 from trtsmith.importers.opdef import OpDef
@@ -47,7 +47,7 @@ def _rows() -> Iterable[Mapping[str, Any]]:
         rows = [row for step in steps for row in step["rows"] if "route" in row]
         yield from (row for row in rows if (row["op"], row["route"]) not in newer)
         newer |= {(row["op"], row["route"]) for row in rows}
-    yield from read(H200 / "engines_plugins.json")["steps"]["operators"]["rows"]
+    yield from newest("operators")["steps"]["operators"]["rows"]
 
 
 def render(ops: Iterable[OpDef], rows: Iterable[Mapping[str, Any]]) -> str:

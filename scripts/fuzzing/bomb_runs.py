@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from fuzzing.bombs import MANY, drawn_bomb, named_bombs, rows_of_nodes  # noqa: E402
 from fuzzing.fuzz_process import FuzzProcess, Limits  # noqa: E402
 from fuzzing.judged_trial import MODEL, FuzzTrial, run_trial  # noqa: E402
-from harness.run_record import script_parser  # noqa: E402
+from harness.run_record import script_parser, write_record  # noqa: E402
 
 LIMITS = Limits(cpu_s=10, wall_s=200, resident_mib=1024, address_mib=6144)
 OF_A_MILLION = Limits(cpu_s=120, wall_s=1200, resident_mib=1024, address_mib=6144)
@@ -41,9 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs = list(checked(bombs(options.seed, options.models), LIMITS))
     small = len(runs)
     runs += checked(large_models(), OF_A_MILLION)
-    if options.record is not None:
-        record = {"seed": options.seed, "drawn": options.models, "command": "check", "models": runs}
-        options.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_record(options.record, {"seed": options.seed, "drawn": options.models, "models": runs}, "--record")
     bad = [run for run in runs if run["findings"]]
     longest, largest = (max(run[key] or 0 for run in runs[:small]) for key in ("cpu_s", "mib"))
     print(f"{len(runs)} models, {len(bad)} with findings; at most {longest} s and {largest} MiB")

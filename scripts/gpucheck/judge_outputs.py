@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges saved outputs of network engines again, without a GPU.
 
-    python scripts/gpucheck/judge_outputs.py benchmarks/h200/engines.json --bundle DIR --output judged.json
+    python scripts/gpucheck/judge_outputs.py benchmarks/h200/engines_judged.json --bundle DIR --output judged.json
 
 The outputs lie beside the record, in engines_outputs/, where scripts/gpu_check.py put them. --bundle: what
 scripts/gpu_bundle.py unpacked, of which the models and their references are read. Where an output disagrees, the original is

@@ -27,7 +27,7 @@ from onnx.reference import ReferenceEvaluator
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.run_record import script_parser  # noqa: E402
+from harness.run_record import script_parser, write_record  # noqa: E402
 from judgeproof.output_plants import OUTPUT_PLANTS  # noqa: E402
 from judgeproof.proof_networks import HELD_OUT, TUNED, UNIT, Net, build, names  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
@@ -57,10 +57,10 @@ def main(argv: list[str] | None = None) -> int:
     chosen = names()[:: options.every]
     parts = {"chosen with": TUNED} if options.tuned_only else {"chosen with": TUNED, "held out": HELD_OUT}
     found = {part: summary(chosen, start) for part, start in parts.items()}
-    text = json.dumps({"networks": len(chosen), "draws": DRAWS, "due": DUE, "parts": found}, indent=1)
+    record: dict[str, Any] = {"networks": len(chosen), "draws": DRAWS, "due": DUE, "parts": found}
     if options.every == 1 and not options.tuned_only:
-        RECORD.write_text(text + "\n", encoding="utf-8")
-    print(text)
+        record = write_record(RECORD, record, "RECORD")
+    print(json.dumps(record, indent=1))
     return (
         1 if any(row["false_alarms"] for part in found.values() for row in part["precisions"].values()) else 0
     )

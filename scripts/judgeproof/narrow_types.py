@@ -22,9 +22,8 @@ import onnx
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.run_record import script_parser  # noqa: E402
+from harness.run_record import script_parser, write_record  # noqa: E402
 from judgeproof.narrow_networks import Narrow, cases  # noqa: E402
-from trtsmith.converter.base.output_file import write_report  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.verify.baseline import Baseline, Original  # noqa: E402
 from trtsmith.converter.verify.candidate_judge import judge  # noqa: E402
@@ -43,8 +42,8 @@ def main(argv: list[str] | None = None) -> int:
     known = json.loads(options.engines.read_text())
     rows = [row(*case, known["outputs"]) for case in cases()]
     wrong = [one["network"] for one in rows if (one["verdict"] == AGREE) != one["held"]]
-    machine = {key: known[key] for key in ("gpu", "tensorrt")} | {"onnxruntime": version("onnxruntime")}
-    write_report(options.output, {**machine, "rows": rows}, "--output")
+    versions = {key: known[key] for key in ("gpu", "tensorrt")} | {"onnxruntime": version("onnxruntime")}
+    write_record(options.output, {**versions, "rows": rows}, "--output")
     print(
         f"{len(rows)} networks, {sum(not one['held'] for one in rows)} of them not held; judged wrong: {wrong or 'none'}"
     )

@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from harness.run_record import write_record  # noqa: E402
 from models import MODELS  # noqa: E402
 from models.export import export_model  # noqa: E402
 from networkbench.graphs import GRID_SAMPLE, NETWORKS, WAYS, rewritten  # noqa: E402
@@ -31,10 +32,10 @@ RECORD = ROOT / "benchmarks" / "networks_float16.json"
 
 
 def main(names: Sequence[str]) -> int:
-    rows: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
+    rows: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if names else {}
     for name in names or NETWORKS:
         rows[name] = decisions(name)
-        write_report(RECORD, rows, "--output")
+        (write_report if names else write_record)(RECORD, rows, "RECORD")
         print(name, {way: len(row["kept"]) for way, row in rows[name].items()}, flush=True)
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 
 import generate_docs
 import trtsmith
-from docpages import evidence, figures, gpu_networks, operators, python_api, real_networks
+from docpages import evidence, figures, gpu_networks, operators, python_api, real_networks, record_ages
 from docpages.marks import DocumentError, fill
 from docpages.operator_matrix import COLUMNS, KINDS, render
 from docpages.python_api import PAGES
 from gpucheck import engine_tables
+from recordage.record_rows import README, ROWS
+from recordage.record_state import ABSENT, FRESH, STALE, RecordState
 from trtsmith.importers.registry import OPS, by_name
 
 DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"
@@ -72,6 +75,35 @@ def test_the_table_of_figures_is_that_of_the_records(monkeypatch: pytest.MonkeyP
     changed.write_text(json.dumps(record))
     monkeypatch.setattr(evidence, "COVERAGE_RECORD", changed)
     assert figures.figures() == text.replace("915 build, 887 do not", "7 build, 1,795 do not") != text
+
+
+def test_records_have_their_age_on_their_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = RecordState("", FRESH, "abcdef0123", "2026-11-23")
+    old = replace(made, state=STALE, since="since then the kernels changed")
+    states = {row.file: old if row.file == "h200/bench.json" else made for row in ROWS}
+    monkeypatch.setattr(record_ages, "_states", lambda: states)
+    lines = record_ages.part_of("docs/evidence/kernels.md")["age of records"]().splitlines()
+    assert "- `h200/bench.json`: measured at abcdef0, 2026-11-23; since then the kernels changed" in lines
+    assert "- `h200/selection.json`: measured at abcdef0, 2026-11-23" in lines
+    assert len(record_ages.part_of(record_ages.INDEX)["age of records"]().splitlines()) == len(ROWS)
+    assert not record_ages.part_of("README.md")
+    said = [
+        record_ages.older_said("h200/selection.json", file)
+        for file in ("h200/tuning.json", "h200/bench.json")
+    ]
+    assert said == [f"{older} of its 2 records measured other code than today's." for older in ("None", "1")]
+    tables = {*figures.WITHOUT_GPU, *figures.ON_GPU, *figures.SPEED}
+    assert tables == {row.file for row in ROWS if README in row.pages}, (
+        "`make release` refuses these if they are old"
+    )
+
+
+def test_ages_need_the_commits_that_records_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = RecordState("", STALE, "abcdef0123", "2026-11-23", ABSENT)
+    monkeypatch.setattr(record_ages, "state_of", lambda row: absent)
+    record_ages._states.cache_clear()
+    with pytest.raises(DocumentError, match="names abcdef0123, which this checkout does not have: git fetch"):
+        record_ages.older_said("h200/bench.json")
 
 
 def test_rows_of_figures_add_up() -> None:
