@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.model.node_functions import calling
@@ -30,12 +30,20 @@ NEAR = UNITS_BESIDE / UNITS
 may be off by no more."""
 
 
+UNSTEADY = 1e-4
+"""How far apart two runs of an engine may be: sums in another order, of atomic additions, are closer."""
+
+
 @dataclass(frozen=True)
 class Ran:
-    """The run of a candidate. outputs: by name in the model's types, for each set of inputs. warnings: for the user."""
+    """The run of a candidate. outputs: by name in the model's types, for each set of inputs. warnings: for the user.
+
+    unsteady: how far apart an output is from run to run (RunResult).
+    """
 
     outputs: Outputs
     warnings: tuple[str, ...] = ()
+    unsteady: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,8 +123,15 @@ def judge(baseline: Baseline, candidate: Candidate, tolerances: Tolerances | Non
         baseline, candidate.arithmetic, ran.outputs, tolerances, engine_run=candidate.is_engine, own=own
     )
     known = (*candidate.findings, *((finding("own graph"),) if own else ()), *baseline.generated)
+    known += tuple(_unsteady(baseline, ran))
     verdict = replace(verdict, findings=(*verdict.findings, *known), warnings=ran.warnings)
     return _explained(verdict, baseline)
+
+
+def _unsteady(baseline: Baseline, ran: Ran) -> Iterator[Finding]:
+    for name, off in ran.unsteady.items():
+        if off > UNSTEADY and name not in baseline.original.random:
+            yield finding("unsteady", name, off=off)
 
 
 def _unknown(baseline: Baseline, which: str, error: ConversionError, ran: str) -> Verdict:

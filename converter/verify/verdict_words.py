@@ -67,6 +67,8 @@ _AFTER: Mapping[str, str] = {
 """By kind, what follows the largest error."""
 
 NOTES: Mapping[str, str] = {
+    "unsteady": "the engine gives other numbers for {output!r} each time it runs on the same inputs, up to {off:.1e} apart: "
+    "the fault is in TensorRT's kernels, not in the graph",
     "moved by inputs": "inputs that differ by {by:.0e} of themselves, as rounding in float32 makes them, change "
     "{output!r}{place} by {changed:.1e} in onnxruntime, too: for these inputs the network is ill-conditioned",
     "original differs": "the exported model itself differs from the expected {output!r} by {changed:.1e} in onnxruntime, "
@@ -74,7 +76,7 @@ NOTES: Mapping[str, str] = {
     "original reshaped": "the exported model itself gives {output!r} in the shape {shape} in onnxruntime, too",
     "definition differs": "with trtsmith's definition of {operators}, onnxruntime gives another {output!r}{place}, too",
 }
-"""By kind, what is to be known of the reference: lines of their own."""
+"""By kind, what is to be known of the engine or of the reference: lines of their own."""
 
 SENTENCES: Mapping[str, str] = {**_BEFORE, **_INSTEAD, **_AFTER, **NOTES}
 """By kind, the sentence of a finding that is not about an output that was left out."""
@@ -91,6 +93,7 @@ _FIXES: Mapping[str, str] = {
     "sizes apart": "{told}: give both one size ({flags})",
     "profiles that fail": "leave out {profiles}, or export the model anew",
     "cost unknown": "give other samples to --calibration",
+    "unsteady": "use another --precision, whose kernels are others, or another TensorRT",
     "original differs": "check how the expected outputs were made: the exported model gives others",
     "original reshaped": "check how the expected outputs were made: the exported model gives others",
     "definition differs": "check your function of {operators}: trtsmith's definition gives other values",
@@ -100,7 +103,14 @@ _FIXES: Mapping[str, str] = {
 }
 """By kind, what to do about it."""
 
-_NO_SEARCH = ("not run", "original differs", "original reshaped", "definition differs", "functions alone")
+_NO_SEARCH = (
+    "unsteady",
+    "not run",
+    "original differs",
+    "original reshaped",
+    "definition differs",
+    "functions alone",
+)
 """Kinds with which a search for the faulty node leads nowhere: it compares with onnxruntime and trtsmith's definitions."""
 
 _OTHER_INPUTS: Mapping[str, str] = {
@@ -158,7 +168,7 @@ def sentence(one: Finding) -> str:
 
 
 def notes(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Lists remarks on the reference, one sentence each."""
+    """Lists remarks on the engine and the reference, one sentence each."""
     return tuple(dict.fromkeys(sentence(one) for one in findings if one.kind in NOTES))
 
 

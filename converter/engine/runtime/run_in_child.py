@@ -33,10 +33,13 @@ def run_engine(
     request: RunRequest,
     feeds: Sequence[Mapping[str, np.ndarray]],
     on_progress: Progress | None = None,
+    *,
+    repeats: int = 0,
 ) -> RunResult:
     """Runs the engine on each set of inputs: host arrays by name, in the model's types.
 
-    The arrays of the result are memory-mapped and read-only. on_progress: gets one short line for each step.
+    The arrays of the result are memory-mapped and read-only. on_progress: gets one short line for each step. repeats: see
+    ChildRequest.
 
     Raises UsageError: no GPU, no TensorRT, no cuda-core; not an engine, an engine of another TensorRT or GPU; a plugin
     library that is missing or does not load; inputs that are missing or have another type or shape than the engine's or
@@ -49,7 +52,7 @@ def run_engine(
         outputs = tuple(Path(folder) / f"out{number}" for number in range(len(feeds)))
         for path, arrays in zip(inputs, feeds, strict=True):
             _write(path, arrays)
-        order = ChildRequest(request, inputs, outputs)
+        order = ChildRequest(request, inputs, outputs, repeats)
         worker = "trtsmith.converter.engine.runtime.run_worker"
         payload = answer_of(worker, order, request, on_progress)
         return RunResult(
@@ -57,6 +60,7 @@ def run_engine(
             outputs=tuple(read_arrays(path) for path in outputs),
             seconds=time.monotonic() - started,
             warnings=tuple(payload["warnings"]),
+            unsteady=payload["unsteady"],
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -74,11 +75,13 @@ class ChildRequest(PlainData):
 
     inputs: one folder for each set of inputs; () to load and describe the engine only.
     outputs: as many folders, which the child makes.
+    repeats: how often the engine runs again on the first set, to see whether its outputs stay the same.
     """
 
     run: RunRequest
     inputs: tuple[Path, ...] = ()
     outputs: tuple[Path, ...] = ()
+    repeats: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,12 @@ class RunResult:
     outputs:  by name, for each set of inputs, in the model's types (io_types undone).
     seconds:  of the whole child process.
     warnings: what the user should know although all went well.
+    unsteady: outputs of the first set that differ from run to run; by name, ||y - x|| / ||x|| of the run that is furthest
+        from the first. `outputs` has that run's.
     """
 
     info: EngineInfo
     outputs: tuple[dict[str, np.ndarray], ...]
     seconds: float
     warnings: tuple[str, ...] = ()
+    unsteady: Mapping[str, float] = field(default_factory=dict)

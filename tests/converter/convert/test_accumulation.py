@@ -91,7 +91,7 @@ def test_verify_allows_what_float16_sums_cost(tmp_path: Path, monkeypatch: pytes
 
     def passed(output: np.ndarray, precision: str, nodes: tuple[str, ...] = ()) -> bool:
         made = RunResult(None, ({"y": output},), 0.5)  # type: ignore[arg-type]
-        monkeypatch.setattr(candidates, "run_engine", lambda *_: made)
+        monkeypatch.setattr(candidates, "run_engine", lambda *_, **__: made)
         sets, request = (InputSet("", feeds),), RunRequest(tmp_path / "m.plan")
         return judged_engine_of(model, request, sets, precision, exact=nodes).passed
 

@@ -44,7 +44,9 @@ def at(place: Any, change: Callable[[Any], Any]) -> Callable[[np.ndarray], np.nd
 
 @dataclass
 class FakeEngine:
-    """profiles: by input, (min, opt, max). planted: what becomes of the outputs. asked: the inputs that it was fed."""
+    """profiles: by input, (min, opt, max). planted: what becomes of the outputs. asked: the inputs that it was fed.
+    unsteady: how far outputs are from run to run.
+    """
 
     model: Path
     profiles: Mapping[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = field(
@@ -55,6 +57,7 @@ class FakeEngine:
     freeze: Mapping[str, np.ndarray] = field(default_factory=dict)
     asked: list[Arrays] = field(default_factory=list)
     requests: list[RunRequest] = field(default_factory=list)
+    unsteady: Mapping[str, float] = field(default_factory=dict)
 
     def describe(self, request: RunRequest) -> EngineInfo:
         rewritten = rewrite(load_model(self.model), freeze=self.freeze)
@@ -78,7 +81,9 @@ class FakeEngine:
         )
         return EngineInfo("tensorrt_rtx", "1.6.1", "a GPU of paper", "9.0", inputs, outputs, 1, 0)
 
-    def run(self, request: RunRequest, feeds: Sequence[Arrays], progress: object = None) -> RunResult:
+    def run(
+        self, request: RunRequest, feeds: Sequence[Arrays], progress: object = None, *, repeats: int = 0
+    ) -> RunResult:
         self.requests.append(request)
         rewritten = rewrite(load_model(self.model), freeze=self.freeze)
         results = []
@@ -86,7 +91,9 @@ class FakeEngine:
             self.asked.append(dict(one))
             outputs = run(expand(rewritten.model), to_engine(one, rewritten.io_types))
             results.append(self.planted(to_model(outputs, rewritten.io_types)))
-        return RunResult(self.describe(request), tuple(results), 0.5)
+        return RunResult(
+            self.describe(request), tuple(results), 0.5, unsteady=self.unsteady if repeats else {}
+        )
 
 
 def _outputs_as_inputs(proto: onnx.ModelProto) -> onnx.ModelProto:

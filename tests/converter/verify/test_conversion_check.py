@@ -207,7 +207,7 @@ def test_asked_for_without_a_gpu(place: Place) -> None:
 
 
 def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(place: Place) -> None:
-    def broken(*arguments: object) -> None:
+    def broken(*arguments: object, repeats: int) -> None:
         raise UsageError(Problem("the GPU is out of memory", "e.plan", "20 GB", "close other programs"))
 
     place.has(AMPERE)
@@ -215,6 +215,24 @@ def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(place: Place) -> No
     code, out, verdict = place.convert()
     assert code == 4 and verdict["status"] == "not comparable" and Path("e.plan").is_file()
     assert "the engine could not be run: the GPU is out of memory" in out and "close other programs" in out
+
+
+@pytest.mark.parametrize(
+    ("apart", "code", "said"),
+    [(0.3, 3, True), (2e-4, 0, True), (1e-6, 0, False)],
+    ids=["beyond the tolerance", "within it", "as sums in another order"],
+)
+def test_an_engine_whose_outputs_differ_from_run_to_run(
+    apart: float, code: int, said: bool, place: Place
+) -> None:
+    """As TensorRT-RTX 1.6.1's of ResNet-50 in float32 on an H200. The run is judged that is furthest off."""
+    place.has(AMPERE)
+    place.fake.unsteady = {"y": apart}
+    place.fake.planted = lambda outputs: {"y": outputs["y"] * np.float32(1 + apart)}
+    ran = place.convert()
+    assert ran[0] == code
+    assert ("the engine gives other numbers for 'y' each time it runs" in ran[1]) is said
+    assert ("use another --precision, whose kernels are others" in ran[1]) is said
 
 
 @pytest.mark.parametrize(

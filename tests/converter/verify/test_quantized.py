@@ -93,7 +93,7 @@ def on_an_engine(
     folder: Path, patch: pytest.MonkeyPatch, graph: Model, check: ConversionCheck, **outputs: Any
 ) -> Verdict:
     """The verdict of a conversion to this graph, whose engine gives these outputs."""
-    patch.setattr(candidates, "run_engine", lambda *_: RunResult(INFO, (outputs,), 0.0))
+    patch.setattr(candidates, "run_engine", lambda *_, **__: RunResult(INFO, (outputs,), 0.0))
     request, rewritten = RunRequest(folder / "e.plan"), Rewritten(graph, (), ())
     judged = check.graphs(rewritten, "int8", check.baseline(lambda text: None))
     return check.run(judged, built(folder), request)

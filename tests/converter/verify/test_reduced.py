@@ -178,8 +178,8 @@ def test_an_engine_is_compared_with_the_run_without_the_optimiser(
     assert not np.array_equal(optimised["y"], plain["y"]), "onnxruntime's optimiser changes nothing any more"
 
     def verdict_on(outputs: dict[str, np.ndarray]) -> Verdict:
-        result = SimpleNamespace(outputs=(outputs,), warnings=())
-        monkeypatch.setattr(candidates, "run_engine", lambda *_: result)
+        result = SimpleNamespace(outputs=(outputs,), warnings=(), unsteady={})
+        monkeypatch.setattr(candidates, "run_engine", lambda *_, **__: result)
         sets, request = (InputSet("", FEEDS),), RunRequest(tmp_path / "e.plan")
         return judged_engine_of(model, request, sets, "fp32")
 

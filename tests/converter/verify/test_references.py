@@ -238,7 +238,7 @@ def outputs_of_an_engine(
 ) -> None:
     """A GPU of the target's kind, and an engine on it that gives these outputs."""
 
-    def run_engine(request: Any, feeds: Any, progress: Any = None) -> RunResult:
+    def run_engine(request: Any, feeds: Any, progress: Any = None, *, repeats: int) -> RunResult:
         return RunResult(INFO, tuple({"y": compute(one["x"])} for one in feeds), 0.1)
 
     monkeypatch.setattr(conversion_check, "find_gpu", lambda: Gpu("NVIDIA A10", (8, 6)))

@@ -95,7 +95,9 @@ def test_it_is_left_out_when_not_wanted(engines: Engines, cli: Cli) -> None:
 class Rounding(FakeTensorRT):
     """The user's engine, too, computes in float16: it is the graph that convert built it from."""
 
-    def run(self, request: RunRequest, feeds: Sequence[Arrays], progress: object = None) -> RunResult:
+    def run(
+        self, request: RunRequest, feeds: Sequence[Arrays], progress: object = None, *, repeats: int = 0
+    ) -> RunResult:
         if request.engine_path.name != "e.plan":
             return super().run(request, feeds)
         graph = in_precision(rewrite(load_model(Path("m.onnx"))), PrecisionRequest("fp16")).model

@@ -12,7 +12,7 @@ from fakes import FakeDevice, FakeTensorRT, flavour_of, log_of
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import ChildRequest, RunRequest
-from trtsmith.converter.engine.runtime.run_worker import run
+from trtsmith.converter.engine.runtime.run_worker import furthest, run
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.rewrite.types import IoType
 
@@ -81,3 +81,27 @@ def test_disk_is_full(
     with pytest.raises(UsageError, match="outputs cannot be written") as error:
         work(request, device, tensorrt)
     assert "TMPDIR" in error.value.problems[0].fix
+
+
+def test_an_engine_that_gives_the_same_each_time(
+    engine: Path, device: FakeDevice, tensorrt: FakeTensorRT, tmp_path: Path
+) -> None:
+    write_arrays(tmp_path / "in", {"x": np.ones((1, 3), np.float32)})
+    request = ChildRequest(RunRequest(engine), (tmp_path / "in",), (tmp_path / "out",), repeats=3)
+    assert work(request, device, tensorrt)["unsteady"] == {}
+    assert tensorrt.calls["execute_async_v3"] == 4
+
+
+def test_the_run_furthest_from_the_first_counts() -> None:
+    """Whole: rows of several outputs belong together."""
+    x, n = np.array([3.0, 4.0], np.float32), np.array([1, 2])
+    first = {"x": x, "n": n, "nan": np.array([np.nan], np.float32)}
+    runs = [first, {**first, "x": x + np.float32(2)}, {**first, "x": x * np.float32(2), "n": n + 1}, first]
+    found, apart = furthest(iter(runs).__next__, first, len(runs))
+    assert found is runs[2]
+    assert apart == {"x": pytest.approx(1.0), "n": pytest.approx(np.sqrt(2 / 5))}
+
+
+@pytest.mark.parametrize("other", [np.zeros(3, np.float32), np.array([1, np.inf], np.float32)])
+def test_runs_of_other_shapes_or_beyond_numbers_are_infinitely_far_apart(other: np.ndarray) -> None:
+    assert furthest(lambda: {"x": other}, {"x": np.ones(2, np.float32)}, 1)[1] == {"x": np.inf}
