@@ -76,6 +76,8 @@ _PARTS: Mapping[str, Parts] = {
         "networks": network_times.network_times,
         "layers of networks": network_times.network_layers,
         "networks of real size": network_times.real_sizes,
+        "half exports": network_times.half_exports,
+        "tuned networks": network_times.tuned_networks,
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},

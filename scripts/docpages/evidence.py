@@ -31,6 +31,7 @@ AARCH64_RECORD = RECORDS / "aarch64.json"
 ENGINES_RECORDS = [
     H200 / f"engines{which}.json"
     for which in (
+        "_onnx",
         "_rules",
         "_judged",
         "_bevdet",

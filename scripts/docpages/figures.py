@@ -37,7 +37,7 @@ SHOWN_NETWORKS = {
 
 WITHOUT_GPU = ("onnx_coverage.json", "real_models.json", "popular_networks.json")
 ON_GPU = tuple(
-    f"h200/{name}.json" for name in ("engines_networks", "real_models", "popular_networks", "engines_judged")
+    f"h200/{name}.json" for name in ("engines_onnx", "real_models", "popular_networks", "engines_judged")
 )
 SPEED = ("h200/real_networks.json", "h200/networks.json")
 """The records behind each table."""

@@ -169,6 +169,63 @@ def render_real_sizes(record: Record) -> str:
     return f"{said}\n\n{markdown_table(('network', *_REAL.values()), rows)}\n\n{share}{left}"
 
 
+def half_exports() -> str:
+    """The table of networks that were exported in half, and of bfloat16."""
+    record: Record = json.loads((FOLDER / "h200" / "real_networks_types.json").read_text(encoding="utf-8"))
+    rows = [
+        (row["network"], *(_time_and_error(row["rows"].get(way, {})) for way in _TYPES))
+        for row in record["rows"]
+    ]
+    return markdown_table(("network", *_TYPES.values()), rows)
+
+
+_TYPES: Mapping[str, str] = {
+    "import half": "`module.half()`, TensorRT's own import",
+    "fp16 of half": "`module.half()`, `convert`",
+    "bf16": "`convert --precision bf16`",
+}
+
+
+def tuned_networks() -> str:
+    """The table of scripts/bench_tuning.py: the first engines of each search, and what it chose."""
+    record: Record = json.loads((FOLDER / "h200" / "tuning.json").read_text(encoding="utf-8"))
+    rows, ratios = [], []
+    for row in record["rows"]:
+        found = {trial["flags"]: trial for trial in row["trials"]}
+        first = [found.get(flags, {}) for flags in _FIRST]
+        ratios.append(row["best"]["ms"] / row["default"]["ms"])
+        chosen = "the first" if row["best"]["flags"] == _FIRST[0] else _trial(row["best"])
+        rows.append((row["network"], *map(_trial, first), chosen, f"{ratios[-1]:.3f}"))
+    titles = (
+        "float16",
+        "float32",
+        "bfloat16",
+        "int8",
+        "fp8",
+        "TensorRT's own import",
+        "`tune` chose",
+        "over float16",
+    )
+    mean = f"Geometric mean of `tune` over float16: {geometric_mean(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})."
+    return f"{markdown_table(('network', *titles), rows)}\n\n{mean}"
+
+
+_FIRST = (
+    "--precision fp16",
+    "(no flags)",
+    "--precision bf16",
+    "--precision int8",
+    "--precision fp8",
+    "--as-is",
+)
+
+
+def _trial(trial: Mapping[str, Any]) -> str:
+    if trial.get("failed"):
+        return "no engine"
+    return f"{trial['ms'] * 1e3:,.0f} / {trial['error']:.1e}" if trial else ""
+
+
 class Beside(NamedTuple):
     """Another way compared with ours: the numbers of networks, of those that are right in each way and in both, and the mean
     of our time over the other's.

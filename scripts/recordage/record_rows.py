@@ -172,9 +172,15 @@ ROWS = (
         "scripts/popular_networks.py --again --python .cache/exporters/venv/bin/python",
     ),
     RecordRow(
-        *("h200/engines_networks.json", 9, (*ENGINE, _engines("node_tests", "networks", "network_list"))),
+        *("h200/engines_networks.json", 9, (*ENGINE, _engines("networks", "network_list"))),
+        _evidence("gpu-engines"),
+        _ENGINES + "networks --networks deformable_detr deformable_detr_grid_sample",
+        "bundle",
+    ),
+    RecordRow(
+        *("h200/engines_onnx.json", 2, (*ENGINE, _engines("node_tests"))),
         (README, *_evidence("gpu-engines")),
-        _ENGINES + "onnx-tests networks --networks deformable_detr deformable_detr_grid_sample",
+        _ENGINES + "onnx-tests",
         "bundle",
     ),
     RecordRow(
@@ -204,6 +210,19 @@ ROWS = (
         (RULES, JUDGE, BUILDER, _script("bench_real_networks.py", "realnetworks/*")),
         (README, *_evidence("networks")),
         "scripts/bench_real_networks.py " + _BUNDLE + " --seconds {seconds} --resume",
+        "bundle",
+    ),
+    RecordRow(
+        "h200/real_networks_types.json",
+        5,
+        (RULES, JUDGE, BUILDER, _script("bench_real_networks.py", "realnetworks/*")),
+        _evidence("networks"),
+        "scripts/bench_real_networks.py "
+        + _BUNDLE
+        + " --seconds {seconds} --resume --way 'import half' 'fp16 of half' bf16 --network 'vit_base, batch 8' "
+        "'swin_tiny, batch 8' 'bert_base, 8 x 128' 'dinov2_base, 518' 'segformer_b0, 4 x 512' 'detr_r50, 800 x 1066' "
+        "'deeplabv3_r50, 512' 'mobilenetv4_conv_m, batch 8' 'clip_vision_b32, batch 8' efficientvit_b1 "
+        "'llama, 1 x 256' 'whisper_encoder, base'",
         "bundle",
     ),
     RecordRow(
@@ -301,13 +320,16 @@ ROWS = (
     RecordRow(
         *(
             "h200/tuning.json",
-            2,
+            9,
             (RULES, BUILDER, Part("search", ("converter/tune/*",)), _script("bench_tuning.py")),
         ),
         _evidence("networks"),
         "scripts/bench_tuning.py "
         + _BUNDLE
-        + " --seconds {seconds} --resume --network efficientnet_b0 --minutes 1.2",
+        + " --seconds {seconds} --resume --minutes 1.8 --at-once 5 --network resnet50 convnext_tiny efficientnet_b0 "
+        "efficientvit_b1 'vit_base, batch 8' 'swin_tiny, batch 8' 'bert_base, 8 x 128' 'gpt2, 1 x 128' 'dinov2_base, 518' "
+        "'depth_anything_s, 518' 'segformer_b0, 4 x 512' 'detr_r50, 800 x 1066' 'deeplabv3_r50, 512' "
+        "'clip_vision_b32, batch 8'",
         "bundle",
     ),
     RecordRow(
