@@ -18,6 +18,7 @@ from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.convert.pytorch import onnx_program
 from trtsmith.converter.convert.pytorch.aten_rules import RULES
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
+from trtsmith.importers import torch_ops
 
 
 class _Ragged(nn.Module):
@@ -54,6 +55,7 @@ def test_a_cumulative_extreme_is_pytorchs(name: str, dtype: Any) -> None:
 _TIES = torch.tensor([[2.0, 0.0, 2.0, 1.0, 0.0], [1.0, 1.0, 3.0, 1.0, 1.0], [5.0, 4.0, 4.0, 5.0, -1.0]])
 _ROW = torch.tensor([[0.0, 1.0, 1.0, 4.0], [-2.0, 0.0, 3.0, 3.0]])
 _VALUES = torch.tensor([[1.0, -1.0, 9.0], [3.0, 0.5, -2.0]])
+_NAN = torch.tensor([[1.0, float("nan"), 0.0, 7.0], [float("nan")] * 4, [1.0, 2.0, 0.0, 3.0]])
 WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "cdist": (torch.cdist, (torch.randn(2, 5, 3), torch.randn(2, 4, 3))),
     "cdist of many rows": (torch.cdist, (torch.randn(30, 3), torch.randn(4, 3))),
@@ -71,10 +73,33 @@ WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "searchsorted": (torch.searchsorted, (_ROW, _VALUES)),
     "searchsorted, right": (lambda a, b: torch.searchsorted(a, b, side="right", out_int32=True), (_ROW, _VALUES)),
     "searchsorted in a vector": (torch.searchsorted, (_ROW[0], _VALUES)),
+    "searchsorted of one value": (lambda x: torch.searchsorted(x, 1), (_ROW[0],)),
     "searchsorted by a sorter": (
         lambda a, b, order: torch.searchsorted(a, b, sorter=order),
         (_ROW.flip(-1), _VALUES, torch.tensor([[3, 2, 1, 0], [3, 2, 1, 0]])),
     ),
+    "mode": (lambda x: torch.mode(x, 1), (_TIES,)),
+    "mode of integers": (lambda x: torch.mode(x, 0, keepdim=True), (_TIES.long(),)),
+    "mode in float16": (lambda x: torch.mode(x, 1), (_TIES.half(),)),
+    "nanmedian": (lambda x: x.nanmedian(1)[0], (_NAN,)),
+    "nanmedian of all": (torch.nanmedian, (_NAN[2:],)),
+    "nanmedian of integers": (lambda x: x.nanmedian(1)[0], (_TIES.int(),)),
+    "nonzero_static": (lambda x: torch.nonzero_static(x, size=4), (_TIES,)),
+    "nonzero_static, filled": (lambda x: torch.nonzero_static(x, size=20, fill_value=7), (_TIES.long(),)),
+    "histc": (lambda x: torch.histc(x, 4, 0.0, 4.0), (_TIES,)),
+    "histc of the data's limits": (lambda x: torch.histc(x, 6), (_TIES,)),
+    "histc of equal elements": (lambda x: torch.histc(x, 3), (torch.ones(4),)),
+    "isin of many": (torch.isin, (_TIES, torch.arange(40.0).reshape(2, 20) - 38)),
+    "masked_select": (lambda x: torch.masked_select(x, x[:1] > 0), (_TIES,)),
+    "fmax and fmin": (lambda a, b: (torch.fmax(a, b), torch.fmin(a, b)), (_NAN, _NAN.flip(1))),
+    "copysign": (torch.copysign, (_ROW, torch.tensor([1.0, 0.0, -0.0, -3.0]))),
+    "copysign of integers": (torch.copysign, (_ROW.long(), -_ROW[:1])),
+    "hypot": (torch.hypot, (torch.tensor([0.0, 3e30, -3.0, float("inf")]), torch.tensor([0.0, 4e30, 4.0, -1.0]))),
+    "cumprod": (lambda x: torch.cumprod(x, 1), (_TIES + 0.5,)),
+    "cumprod of integers": (lambda x: torch.cumprod(x, 0), (_TIES.int() + 1,)),
+    "logcumsumexp": (lambda x: torch.logcumsumexp(x, 1), (_TIES * 60,)),
+    "pdist": (torch.pdist, (torch.randn(70, 3),)),
+    "pdist, p = 0": (lambda x: torch.pdist(x, 0.0), (_TIES,)),
 }  # fmt: skip
 
 
@@ -91,11 +116,46 @@ class _Calls(nn.Module):
 def test_functions_that_the_exporter_does_not_translate(case: str) -> None:
     """By the newer exporter and the rules, without the older one that would be tried next."""
     function, tensors = WITHOUT_TRANSLATION[case]
-    program = torch.export.export(_Calls(function), tensors).run_decompositions(dict(RULES))
-    exported = torch.onnx.export(program, dynamo=True, verbose=False)
+    program = torch.export.export(_Calls(function), tensors)
+    program = program.run_decompositions({**RULES, **torch_ops.decompositions()})
+    exported = torch.onnx.export(
+        program, dynamo=True, verbose=False, custom_translation_table=torch_ops.translations()
+    )
     assert exported is not None
-    found = exported(*tensors)[0]
-    torch.testing.assert_close(found, function(*tensors), rtol=1e-5, atol=1e-5, equal_nan=True)
+    expected = function(*tensors)
+    found = tuple(exported(*tensors)) if isinstance(expected, tuple) else exported(*tensors)[0]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+def _orders(x: torch.Tensor) -> Any:
+    small = x.to(torch.float16)
+    return (
+        torch.mode(x, 1), torch.mode(small, 0), torch.mode(x.long(), 1), x.nanmedian(0)[0], torch.histc(x, 4),
+        torch.nonzero_static(x, size=4), torch.isin(x, torch.arange(30.0) - 28), torch.masked_select(x, x > 0),
+        torch.fmax(x, -x), torch.copysign(x, x - 1), torch.hypot(x, small), torch.searchsorted(x[0] * 0, 1),
+    )  # fmt: skip
+
+
+def _products(x: torch.Tensor) -> Any:
+    factors = torch.matmul(x.mT, x) + torch.eye(5)
+    inverses = torch.cholesky_inverse(factors), torch.cholesky_inverse(factors.repeat(2, 1, 1), upper=True)
+    running = torch.cumprod(x, 0), torch.cumprod(x, 1), torch.logcumsumexp(x, 0)
+    return (*running, torch.pdist(x), torch.pdist(x.half().float(), 1.0), *inverses)
+
+
+_MANY = Dim("many", min=2, max=9)
+BUILT: dict[str, tuple[Any, tuple[torch.Tensor, ...], Any]] = {
+    "orders": (_orders, (_TIES,), ({0: _MANY},)),
+    "products": (_products, (_TIES,), ({0: _MANY},)),
+}
+
+
+@pytest.mark.parametrize("case", BUILT)
+def test_rules_keep_dynamic_sizes_and_types_and_build(case: str, tmp_path: Path) -> None:
+    function, tensors, shapes = BUILT[case]
+    done = trtsmith.convert(_Calls(function), tensors, output=tmp_path / "net.plan", dynamic_shapes=(shapes,))
+    assert done.passed and done.verdict is not None and done.verdict.status == "agree"
+    assert not any("older exporter" in line for line in done.warnings)
 
 
 def grouped_product(x: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
