@@ -8,6 +8,16 @@ from typing import Any
 
 import torch
 
+from trtsmith.converter.convert.pytorch.scatter_rules import (
+    index_reduced,
+    scatter_of_part,
+    scatter_reduced,
+    scattered,
+    scattered_value,
+    with_diagonal,
+    with_strided,
+)
+
 _aten = torch.ops.aten
 
 
@@ -302,6 +312,14 @@ RULES: Mapping[Any, Callable[..., Any]] = {
     _aten.copysign.Tensor: _with_sign,
     _aten.hypot.default: _hypotenuse,
     _aten.cholesky_inverse.default: _inverse_of_factored,
+    _aten.index_reduce.default: index_reduced,
+    _aten.scatter.src: scatter_of_part(_aten.scatter.src),
+    _aten.scatter_add.default: scatter_of_part(_aten.scatter_add.default),
+    _aten.scatter_reduce.two: scatter_reduced,
+    _aten.scatter.reduce: scattered,
+    _aten.scatter.value_reduce: scattered_value,
+    _aten.diagonal_scatter.default: with_diagonal,
+    _aten.as_strided_scatter.default: with_strided,
     _aten.sort.stable: _stable_sort,
     _aten.argsort.stable: _stable_order,
     _aten.searchsorted.Tensor: _places_to_insert,

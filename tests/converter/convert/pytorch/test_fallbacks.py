@@ -56,6 +56,20 @@ _TIES = torch.tensor([[2.0, 0.0, 2.0, 1.0, 0.0], [1.0, 1.0, 3.0, 1.0, 1.0], [5.0
 _ROW = torch.tensor([[0.0, 1.0, 1.0, 4.0], [-2.0, 0.0, 3.0, 3.0]])
 _VALUES = torch.tensor([[1.0, -1.0, 9.0], [3.0, 0.5, -2.0]])
 _NAN = torch.tensor([[1.0, float("nan"), 0.0, 7.0], [float("nan")] * 4, [1.0, 2.0, 0.0, 3.0]])
+_ROWS_AT = torch.tensor([0, 2, 2, 0])
+_COLUMNS_AT = torch.tensor([[0, 1, 1, 1], [4, 0, 4, 2]])
+
+
+def _reduced(reduce: str, include_self: bool = True) -> Any:
+    return lambda x, at, y: x.index_reduce(0, at, y, reduce, include_self=include_self)
+
+
+def _diagonals_written(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x.diagonal(1, 1, 2).copy_(y)
+    return x
+
+
 WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "cdist": (torch.cdist, (torch.randn(2, 5, 3), torch.randn(2, 4, 3))),
     "cdist of many rows": (torch.cdist, (torch.randn(30, 3), torch.randn(4, 3))),
@@ -100,6 +114,25 @@ WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "logcumsumexp": (lambda x: torch.logcumsumexp(x, 1), (_TIES * 60,)),
     "pdist": (torch.pdist, (torch.randn(70, 3),)),
     "pdist, p = 0": (lambda x: torch.pdist(x, 0.0), (_TIES,)),
+    "index_reduce, amax": (_reduced("amax"), (_TIES, _ROWS_AT, _TIES.flip(1).repeat(2, 1)[:4])),
+    "index_reduce, amin of its own": (_reduced("amin", False), (_TIES, _ROWS_AT, torch.randn(4, 5))),
+    "index_reduce, prod": (_reduced("prod"), (_TIES, _ROWS_AT, torch.randn(4, 5))),
+    "index_reduce, mean": (_reduced("mean"), (_TIES, _ROWS_AT, torch.randn(4, 5))),
+    "index_reduce, mean of its own": (_reduced("mean", False), (_TIES, _ROWS_AT, torch.randn(4, 5))),
+    "index_reduce, mean of integers": (_reduced("mean"), (_TIES.long(), _ROWS_AT, -_TIES.long().repeat(2, 1)[:4])),
+    "scatter_reduce, mean": (
+        lambda x, at, y: x.scatter_reduce(1, at, y, "mean"), (_TIES, _COLUMNS_AT, torch.randn(3, 4)),
+    ),
+    "scatter_reduce of a part": (
+        lambda x, at, y: x.scatter_reduce(1, at, y, "amax"), (_TIES, _COLUMNS_AT, torch.randn(3, 5)),
+    ),
+    "scatter of a part": (lambda x, at, y: x.scatter(1, at, y), (_TIES, _COLUMNS_AT[:, :2], torch.randn(3, 5))),
+    "scatter_add of a part": (lambda x, at, y: x.scatter_add(1, at, y), (_TIES, _COLUMNS_AT, torch.randn(3, 5))),
+    "scatter, add": (lambda x, at, y: x.scatter(1, at, y, reduce="add"), (_TIES, _COLUMNS_AT, torch.randn(3, 5))),
+    "scatter, multiply": (lambda x, at: x.scatter(1, at, 2, reduce="multiply"), (_TIES.long(), _COLUMNS_AT)),
+    "a diagonal": (_diagonals_written, (torch.randn(2, 3, 4), torch.randn(2, 3))),
+    "a diagonal below": (lambda x, y: torch.diagonal_scatter(x, y, -1), (torch.randn(4, 3), torch.randn(3))),
+    "fill_diagonal_": (lambda x: x.clone().fill_diagonal_(9.0), (_TIES,)),
 }  # fmt: skip
 
 
@@ -136,6 +169,15 @@ def _orders(x: torch.Tensor) -> Any:
     )  # fmt: skip
 
 
+def _scattered(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor) -> Any:
+    found = [x.index_reduce(0, at, y, reduce) for reduce in ("amax", "amin", "prod", "mean")]
+    whole = x.half().index_reduce(0, at, y.half(), "mean", include_self=False)
+    columns = at[:, None] % 2
+    parts = x.scatter(0, columns, 2.0, reduce="multiply"), x.scatter_add(0, columns, y[:, :2])
+    square = torch.matmul(x.mT, x)
+    return (*found, whole, *parts, square.clone().fill_diagonal_(0.5), torch.diagonal_scatter(square, x[0]))
+
+
 def _products(x: torch.Tensor) -> Any:
     factors = torch.matmul(x.mT, x) + torch.eye(5)
     inverses = torch.cholesky_inverse(factors), torch.cholesky_inverse(factors.repeat(2, 1, 1), upper=True)
@@ -143,9 +185,10 @@ def _products(x: torch.Tensor) -> Any:
     return (*running, torch.pdist(x), torch.pdist(x.half().float(), 1.0), *inverses)
 
 
-_MANY = Dim("many", min=2, max=9)
+_MANY, _LONG = Dim("many", min=2, max=9), Dim("long", min=4, max=12)
 BUILT: dict[str, tuple[Any, tuple[torch.Tensor, ...], Any]] = {
     "orders": (_orders, (_TIES,), ({0: _MANY},)),
+    "scatters": (_scattered, (_TIES, _ROWS_AT, torch.randn(4, 5)), ({0: _MANY}, {0: _LONG}, {0: _LONG})),
     "products": (_products, (_TIES,), ({0: _MANY},)),
 }
 
