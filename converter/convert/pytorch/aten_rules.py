@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from trtsmith.converter.convert.pytorch.pooling_rules import adaptive_average, adaptive_maximum
 from trtsmith.converter.convert.pytorch.scatter_rules import (
     index_reduced,
     scatter_of_part,
@@ -320,6 +321,11 @@ RULES: Mapping[Any, Callable[..., Any]] = {
     _aten.scatter.value_reduce: scattered_value,
     _aten.diagonal_scatter.default: with_diagonal,
     _aten.as_strided_scatter.default: with_strided,
+    _aten.adaptive_avg_pool3d.default: adaptive_average,
+    _aten._adaptive_avg_pool3d.default: adaptive_average,
+    _aten.adaptive_max_pool1d.default: adaptive_maximum,
+    _aten.adaptive_max_pool2d.default: adaptive_maximum,
+    _aten.adaptive_max_pool3d.default: adaptive_maximum,
     _aten.sort.stable: _stable_sort,
     _aten.argsort.stable: _stable_order,
     _aten.searchsorted.Tensor: _places_to_insert,

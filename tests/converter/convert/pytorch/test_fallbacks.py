@@ -56,6 +56,7 @@ _TIES = torch.tensor([[2.0, 0.0, 2.0, 1.0, 0.0], [1.0, 1.0, 3.0, 1.0, 1.0], [5.0
 _ROW = torch.tensor([[0.0, 1.0, 1.0, 4.0], [-2.0, 0.0, 3.0, 3.0]])
 _VALUES = torch.tensor([[1.0, -1.0, 9.0], [3.0, 0.5, -2.0]])
 _NAN = torch.tensor([[1.0, float("nan"), 0.0, 7.0], [float("nan")] * 4, [1.0, 2.0, 0.0, 3.0]])
+_VOLUME = torch.randint(0, 5, (2, 7, 8, 9)).float()
 _ROWS_AT = torch.tensor([0, 2, 2, 0])
 _COLUMNS_AT = torch.tensor([[0, 1, 1, 1], [4, 0, 4, 2]])
 
@@ -133,6 +134,14 @@ WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "a diagonal": (_diagonals_written, (torch.randn(2, 3, 4), torch.randn(2, 3))),
     "a diagonal below": (lambda x, y: torch.diagonal_scatter(x, y, -1), (torch.randn(4, 3), torch.randn(3))),
     "fill_diagonal_": (lambda x: x.clone().fill_diagonal_(9.0), (_TIES,)),
+    "average pooling to sizes": (lambda x: nn.functional.adaptive_avg_pool3d(x, (3, 4, 1)), (_VOLUME,)),
+    "maximum pooling to a size": (
+        lambda x: nn.functional.adaptive_max_pool1d(x, 3, return_indices=True), (_VOLUME[0],),
+    ),
+    "maximum pooling to one": (nn.AdaptiveMaxPool2d(1), (_VOLUME,)),
+    "maximum pooling to sizes": (
+        lambda x: nn.functional.adaptive_max_pool3d(x, (3, 4, 2), return_indices=True), (_VOLUME,),
+    ),
 }  # fmt: skip
 
 
@@ -178,6 +187,15 @@ def _scattered(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor) -> Any:
     return (*found, whole, *parts, square.clone().fill_diagonal_(0.5), torch.diagonal_scatter(square, x[0]))
 
 
+def _pooled(x: torch.Tensor) -> Any:
+    sizes = nn.functional.adaptive_avg_pool3d(x, (3, 2, None)), nn.functional.adaptive_avg_pool3d(x.half(), 2)
+    return (
+        *sizes,
+        *nn.functional.adaptive_max_pool2d(x, (3, 2), return_indices=True),
+        nn.AdaptiveMaxPool3d(1)(x),
+    )
+
+
 def _products(x: torch.Tensor) -> Any:
     factors = torch.matmul(x.mT, x) + torch.eye(5)
     inverses = torch.cholesky_inverse(factors), torch.cholesky_inverse(factors.repeat(2, 1, 1), upper=True)
@@ -189,6 +207,7 @@ _MANY, _LONG = Dim("many", min=2, max=9), Dim("long", min=4, max=12)
 BUILT: dict[str, tuple[Any, tuple[torch.Tensor, ...], Any]] = {
     "orders": (_orders, (_TIES,), ({0: _MANY},)),
     "scatters": (_scattered, (_TIES, _ROWS_AT, torch.randn(4, 5)), ({0: _MANY}, {0: _LONG}, {0: _LONG})),
+    "pooling": (_pooled, (_VOLUME,), ({0: _MANY, 1: _LONG},)),
     "products": (_products, (_TIES,), ({0: _MANY},)),
 }
 
