@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -152,6 +152,46 @@ def _norm(apart: Any, p: float) -> Any:
     return apart.square().sum(-1).sqrt() if p == 2 else apart.pow(p).sum(-1).pow(1 / p)
 
 
+def _attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """Attention of other than four axes as one of four, with a single head: the exporter takes no other."""
+    if q.dim() == 4 or enable_gqa:
+        return NotImplemented
+
+    def of_four(x: Any) -> Any:
+        return x.reshape(-1, 1, *x.shape[-2:])
+
+    if attn_mask is not None and attn_mask.dim() > 2:
+        attn_mask = of_four(attn_mask.expand(*q.shape[:-2], *attn_mask.shape[-2:]))
+    made = _aten.scaled_dot_product_attention.default(
+        *map(of_four, (q, k, v)), attn_mask, dropout_p, is_causal, scale=scale
+    )
+    return made.reshape(*q.shape[:-1], v.shape[-1])
+
+
+def _extreme_of_all(operator: Any) -> Callable[..., Any]:
+    """Names all axes where the call names none."""
+
+    def rule(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
+        return NotImplemented if dim or x.dim() == 0 else operator(x, list(range(x.dim())), keepdim)
+
+    return rule
+
+
+def _extremes(x: Any, *, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    axes = list(range(x.dim())) if dim is None else [dim]
+    return x.amin(axes, keepdim), x.amax(axes, keepdim)
+
+
 def _kth_smallest(x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
@@ -287,6 +327,17 @@ def _place_to_insert(ordered: Any, value: float, **options: Any) -> Any:
     return _places_to_insert(ordered, ordered.new_full((), value), **options)
 
 
+def _bucket(x: Any, boundaries: Any, **options: Any) -> Any:
+    """PyTorch's own form, a binary search, is of a known number of boundaries, and of more than a scalar."""
+    if isinstance(boundaries.shape[0], int) and x.dim():
+        return NotImplemented
+    return _places_to_insert(boundaries, x, **options)
+
+
+def _bucket_of_value(value: float, boundaries: Any, **options: Any) -> Any:
+    return _place_to_insert(boundaries, value, **options)
+
+
 RULES: Mapping[Any, Callable[..., Any]] = {
     _aten._is_all_true.default: _is_all_true,
     _aten.cummax.default: _cumulative("amax"),
@@ -295,6 +346,10 @@ RULES: Mapping[Any, Callable[..., Any]] = {
     _aten.logcumsumexp.default: _cumulative_logsumexp,
     _aten.mode.default: _mode,
     _aten._grouped_mm.default: _grouped_product,
+    _aten.scaled_dot_product_attention.default: _attention,
+    _aten.amax.default: _extreme_of_all(_aten.amax.default),
+    _aten.amin.default: _extreme_of_all(_aten.amin.default),
+    _aten.aminmax.default: _extremes,
     _aten.cdist.default: _distances,
     _aten._cdist_forward.default: _distances,
     _aten.pdist.default: _pair_distances,
@@ -330,6 +385,8 @@ RULES: Mapping[Any, Callable[..., Any]] = {
     _aten.argsort.stable: _stable_order,
     _aten.searchsorted.Tensor: _places_to_insert,
     _aten.searchsorted.Scalar: _place_to_insert,
+    _aten.bucketize.Tensor: _bucket,
+    _aten.bucketize.Scalar: _bucket_of_value,
 }
 """By overload, as ExportedProgram.run_decompositions takes it. Sources: the operators' documentation in torch 2.13."""
 

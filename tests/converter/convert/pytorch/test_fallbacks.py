@@ -65,6 +65,14 @@ def _reduced(reduce: str, include_self: bool = True) -> Any:
     return lambda x, at, y: x.index_reduce(0, at, y, reduce, include_self=include_self)
 
 
+def _attention(**options: Any) -> Any:
+    return lambda q, k, v, *mask: nn.functional.scaled_dot_product_attention(q, k, v, *mask, **options)
+
+
+def _attended(*lead: int) -> tuple[torch.Tensor, ...]:
+    return torch.randn(*lead, 5, 8), torch.randn(*lead, 7, 8), torch.randn(*lead, 7, 6)
+
+
 def _diagonals_written(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     x = x.clone()
     x.diagonal(1, 1, 2).copy_(y)
@@ -89,10 +97,19 @@ WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "searchsorted, right": (lambda a, b: torch.searchsorted(a, b, side="right", out_int32=True), (_ROW, _VALUES)),
     "searchsorted in a vector": (torch.searchsorted, (_ROW[0], _VALUES)),
     "searchsorted of one value": (lambda x: torch.searchsorted(x, 1), (_ROW[0],)),
+    "bucketize": (lambda x, ends: torch.bucketize(x, ends, right=True), (_VALUES, _ROW[0])),
+    "bucketize of a scalar": (lambda x, ends: torch.bucketize(x, ends, out_int32=True), (_VALUES[0, 0], _ROW[0])),
+    "bucketize of a number": (lambda ends: torch.bucketize(1, ends), (_ROW[0],)),
     "searchsorted by a sorter": (
         lambda a, b, order: torch.searchsorted(a, b, sorter=order),
         (_ROW.flip(-1), _VALUES, torch.tensor([[3, 2, 1, 0], [3, 2, 1, 0]])),
     ),
+    "attention of two axes": (_attention(scale=0.3), _attended()),
+    "attention of three axes, with a mask": (_attention(), (*_attended(2), torch.rand(2, 5, 7) > 0.3)),
+    "attention of five axes, causal": (_attention(is_causal=True), _attended(2, 3, 2)),
+    "attention of four axes": (_attention(), (*_attended(2, 3), torch.randn(5, 7))),
+    "extremes of all": (lambda x: (x.amax(), x.amin(), *torch.aminmax(x)), (_TIES,)),
+    "extremes along axes": (lambda x: (x.amax((0, 1), True), *torch.aminmax(x, dim=1)), (_TIES.long(),)),
     "mode": (lambda x: torch.mode(x, 1), (_TIES,)),
     "mode of integers": (lambda x: torch.mode(x, 0, keepdim=True), (_TIES.long(),)),
     "mode in float16": (lambda x: torch.mode(x, 1), (_TIES.half(),)),
@@ -175,6 +192,7 @@ def _orders(x: torch.Tensor) -> Any:
         torch.mode(x, 1), torch.mode(small, 0), torch.mode(x.long(), 1), x.nanmedian(0)[0], torch.histc(x, 4),
         torch.nonzero_static(x, size=4), torch.isin(x, torch.arange(30.0) - 28), torch.masked_select(x, x > 0),
         torch.fmax(x, -x), torch.copysign(x, x - 1), torch.hypot(x, small), torch.searchsorted(x[0] * 0, 1),
+        torch.bucketize(x, x[:, 0].cumsum(0)),
     )  # fmt: skip
 
 
@@ -199,8 +217,9 @@ def _pooled(x: torch.Tensor) -> Any:
 def _products(x: torch.Tensor) -> Any:
     factors = torch.matmul(x.mT, x) + torch.eye(5)
     inverses = torch.cholesky_inverse(factors), torch.cholesky_inverse(factors.repeat(2, 1, 1), upper=True)
+    attended = nn.functional.scaled_dot_product_attention(x[:, None], x[:, None], x[:, None])
     running = torch.cumprod(x, 0), torch.cumprod(x, 1), torch.logcumsumexp(x, 0)
-    return (*running, torch.pdist(x), torch.pdist(x.half().float(), 1.0), *inverses)
+    return (*running, attended, x.amax(), torch.pdist(x), torch.pdist(x.half().float(), 1.0), *inverses)
 
 
 _MANY, _LONG = Dim("many", min=2, max=9), Dim("long", min=4, max=12)
