@@ -8,7 +8,11 @@ from typing import Any
 
 import torch
 
-from trtsmith.converter.convert.pytorch.pooling_rules import adaptive_average, adaptive_maximum
+from trtsmith.converter.convert.pytorch.pooling_rules import (
+    adaptive_average,
+    adaptive_maximum,
+    divided_sums,
+)
 from trtsmith.converter.convert.pytorch.scatter_rules import (
     index_reduced,
     scatter_of_part,
@@ -284,11 +288,22 @@ def _hypotenuse(a: Any, b: Any) -> Any:
     return torch.where((large == 0) | torch.isinf(large), large, whole)
 
 
+def _is_negative(x: Any) -> Any:
+    """Tells the sign of -0.0, too, by dividing."""
+    return (x < 0) | ((x == 0) & (1 / x < 0))
+
+
+def _angle(y: Any, x: Any) -> Any:
+    """The exporter's own has -pi for a y of zero, where PyTorch has pi."""
+    angle = torch.atan(y / x)
+    turned = angle + torch.where(_is_negative(y), -math.pi, math.pi)
+    return torch.where((x == 0) & (y == 0), 0.0, torch.where(x < 0, turned, angle))
+
+
 def _with_sign(a: Any, b: Any) -> Any:
-    """The magnitudes of a with the signs of b; that of -0.0 is found by dividing."""
-    negative = (b < 0) | ((b == 0) & (1 / b < 0))
+    """The magnitudes of a with the signs of b."""
     size = a.abs() if a.dtype.is_floating_point else a.abs().to(torch.get_default_dtype())
-    return torch.where(negative, -size, size)
+    return torch.where(_is_negative(b), -size, size)
 
 
 def _inverse_of_factored(factor: Any, upper: bool = False) -> Any:
@@ -365,6 +380,7 @@ RULES: Mapping[Any, Callable[..., Any]] = {
     _aten.masked_select.default: _selected,
     _aten.fmax.default: _extreme_number(torch.maximum),
     _aten.fmin.default: _extreme_number(torch.minimum),
+    _aten.atan2.default: _angle,
     _aten.copysign.Tensor: _with_sign,
     _aten.hypot.default: _hypotenuse,
     _aten.cholesky_inverse.default: _inverse_of_factored,
@@ -376,6 +392,8 @@ RULES: Mapping[Any, Callable[..., Any]] = {
     _aten.scatter.value_reduce: scattered_value,
     _aten.diagonal_scatter.default: with_diagonal,
     _aten.as_strided_scatter.default: with_strided,
+    _aten.avg_pool2d.default: divided_sums(2, _aten.avg_pool2d.default),
+    _aten.avg_pool3d.default: divided_sums(3, _aten.avg_pool3d.default),
     _aten.adaptive_avg_pool3d.default: adaptive_average,
     _aten._adaptive_avg_pool3d.default: adaptive_average,
     _aten.adaptive_max_pool1d.default: adaptive_maximum,

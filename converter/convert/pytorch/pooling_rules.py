@@ -1,9 +1,9 @@
-"""Writes adaptive pooling, for which PyTorch's ONNX exporter has no translation, as reductions of windows."""
+"""Writes pooling that PyTorch's ONNX exporter does not translate, or not rightly: by sizes of the result or by a divisor."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -52,3 +52,23 @@ def adaptive_maximum(x: Any, output_size: Sequence[int]) -> tuple[Any, Any]:
             one.squeeze(-1).movedim(-1, dim) for one in (rows.amax(-1, True), marks.gather(-1, best))
         )
     return x, places
+
+
+def divided_sums(axes: int, pool: Any) -> Callable[..., Any]:
+    """Average pooling with a divisor of its own, which the exporter leaves out; not with windows cut by ceil_mode."""
+
+    def rule(
+        x: Any,
+        kernel_size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        if divisor_override is None or ceil_mode:
+            return NotImplemented
+        elements = math.prod(kernel_size) if len(kernel_size) == axes else kernel_size[0] ** axes
+        return pool(x, kernel_size, stride, padding) * (elements / divisor_override)
+
+    return rule

@@ -126,6 +126,10 @@ WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "fmax and fmin": (lambda a, b: (torch.fmax(a, b), torch.fmin(a, b)), (_NAN, _NAN.flip(1))),
     "copysign": (torch.copysign, (_ROW, torch.tensor([1.0, 0.0, -0.0, -3.0]))),
     "copysign of integers": (torch.copysign, (_ROW.long(), -_ROW[:1])),
+    "atan2": (
+        torch.atan2, (torch.tensor([0.0, -0.0, 1.0, -1.0, 2.0, 0.0, 0.0]), torch.tensor([-1.0, -1.0, 0, 0, -3, 0, 4])),
+    ),
+    "atan2 of integers": (torch.atan2, (_ROW.long(), -_ROW[:1].long())),
     "hypot": (torch.hypot, (torch.tensor([0.0, 3e30, -3.0, float("inf")]), torch.tensor([0.0, 4e30, 4.0, -1.0]))),
     "cumprod": (lambda x: torch.cumprod(x, 1), (_TIES + 0.5,)),
     "cumprod of integers": (lambda x: torch.cumprod(x, 0), (_TIES.int() + 1,)),
@@ -151,6 +155,12 @@ WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "a diagonal": (_diagonals_written, (torch.randn(2, 3, 4), torch.randn(2, 3))),
     "a diagonal below": (lambda x, y: torch.diagonal_scatter(x, y, -1), (torch.randn(4, 3), torch.randn(3))),
     "fill_diagonal_": (lambda x: x.clone().fill_diagonal_(9.0), (_TIES,)),
+    "average pooling by a divisor": (
+        lambda x: nn.functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False, divisor_override=2), (_VOLUME,),
+    ),
+    "average pooling of volumes by a divisor": (
+        lambda x: nn.functional.avg_pool3d(x, (2, 3, 2), divisor_override=5), (_VOLUME,),
+    ),
     "average pooling to sizes": (lambda x: nn.functional.adaptive_avg_pool3d(x, (3, 4, 1)), (_VOLUME,)),
     "maximum pooling to a size": (
         lambda x: nn.functional.adaptive_max_pool1d(x, 3, return_indices=True), (_VOLUME[0],),
@@ -191,7 +201,8 @@ def _orders(x: torch.Tensor) -> Any:
     return (
         torch.mode(x, 1), torch.mode(small, 0), torch.mode(x.long(), 1), x.nanmedian(0)[0], torch.histc(x, 4),
         torch.nonzero_static(x, size=4), torch.isin(x, torch.arange(30.0) - 28), torch.masked_select(x, x > 0),
-        torch.fmax(x, -x), torch.copysign(x, x - 1), torch.hypot(x, small), torch.searchsorted(x[0] * 0, 1),
+        torch.fmax(x, -x), torch.atan2(x, small - 1), torch.copysign(x, x - 1), torch.hypot(x, small),
+        torch.searchsorted(x[0] * 0, 1),
         torch.bucketize(x, x[:, 0].cumsum(0)),
     )  # fmt: skip
 
