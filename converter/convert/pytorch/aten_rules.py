@@ -13,6 +13,7 @@ from trtsmith.converter.convert.pytorch.pooling_rules import (
     adaptive_maximum,
     divided_sums,
 )
+from trtsmith.converter.convert.pytorch.resampling_rules import antialiased_cubic, antialiased_linear
 from trtsmith.converter.convert.pytorch.scatter_rules import (
     index_reduced,
     scatter_of_part,
@@ -192,6 +193,8 @@ def _extreme_of_all(operator: Any) -> Callable[..., Any]:
 
 
 def _extremes(x: Any, *, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    if x.dim() == 0:
+        return x.clone(), x.clone()
     axes = list(range(x.dim())) if dim is None else [dim]
     return x.amin(axes, keepdim), x.amax(axes, keepdim)
 
@@ -392,6 +395,8 @@ RULES: Mapping[Any, Callable[..., Any]] = {
     _aten.scatter.value_reduce: scattered_value,
     _aten.diagonal_scatter.default: with_diagonal,
     _aten.as_strided_scatter.default: with_strided,
+    _aten._upsample_bilinear2d_aa.vec: antialiased_linear,
+    _aten._upsample_bicubic2d_aa.vec: antialiased_cubic,
     _aten.avg_pool2d.default: divided_sums(2, _aten.avg_pool2d.default),
     _aten.avg_pool3d.default: divided_sums(3, _aten.avg_pool3d.default),
     _aten.adaptive_avg_pool3d.default: adaptive_average,

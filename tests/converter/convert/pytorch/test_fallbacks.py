@@ -73,6 +73,10 @@ def _attended(*lead: int) -> tuple[torch.Tensor, ...]:
     return torch.randn(*lead, 5, 8), torch.randn(*lead, 7, 8), torch.randn(*lead, 7, 6)
 
 
+def _resized(mode: str, **options: Any) -> Any:
+    return lambda x: nn.functional.interpolate(x, mode=mode, antialias=True, **options)
+
+
 def _diagonals_written(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     x = x.clone()
     x.diagonal(1, 1, 2).copy_(y)
@@ -155,6 +159,11 @@ WITHOUT_TRANSLATION: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
     "a diagonal": (_diagonals_written, (torch.randn(2, 3, 4), torch.randn(2, 3))),
     "a diagonal below": (lambda x, y: torch.diagonal_scatter(x, y, -1), (torch.randn(4, 3), torch.randn(3))),
     "fill_diagonal_": (lambda x: x.clone().fill_diagonal_(9.0), (_TIES,)),
+    "antialiased by a scale, linear": (_resized("bilinear", scale_factor=0.6), (_VOLUME,)),
+    "antialiased by scales, cubic": (_resized("bicubic", scale_factor=(0.45, 1.3)), (_VOLUME,)),
+    "antialiased, corners aligned": (_resized("bicubic", size=(1, 4), align_corners=True), (_VOLUME,)),
+    "antialiased by a scale, corners aligned": (_resized("bilinear", scale_factor=0.7, align_corners=True), (_VOLUME,)),
+    "antialiased to a size": (_resized("bilinear", size=(5, 6)), (_VOLUME,)),
     "average pooling by a divisor": (
         lambda x: nn.functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False, divisor_override=2), (_VOLUME,),
     ),
@@ -218,7 +227,9 @@ def _scattered(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor) -> Any:
 
 def _pooled(x: torch.Tensor) -> Any:
     sizes = nn.functional.adaptive_avg_pool3d(x, (3, 2, None)), nn.functional.adaptive_avg_pool3d(x.half(), 2)
+    resized = _resized("bilinear", scale_factor=0.6)(x.transpose(1, 2))
     return (
+        resized,
         *sizes,
         *nn.functional.adaptive_max_pool2d(x, (3, 2), return_indices=True),
         nn.AdaptiveMaxPool3d(1)(x),
