@@ -19,6 +19,7 @@ _NO_KERNEL = re.compile(r"Could not run '([\w:.]+)' with arguments from the '(\w
 _DATA_DEPENDENT = re.compile(
     r"Could not (?:guard on|extract specialized integer from) data-dependent expression"
 )
+_COMPARED = re.compile(r"aten\.(?:equal|allclose)\.default")
 _CONSTRAINTS = re.compile(
     r"Constraints violated|specialized it to be a constant|were specified as dynamic|export 0/1 specialized"
 )
@@ -29,6 +30,22 @@ _INSTEAD = {
     "aten::_linalg_solve_ex": (
         "write torch.linalg.solve(a, b) as torch.linalg.inv(a) @ b, with vectors as columns, which is less exact where a is "
         "ill-conditioned"
+    ),
+    "aten::linalg_solve_triangular": (
+        "write torch.linalg.solve_triangular(a, b, upper=False) as torch.linalg.inv(a.tril()) @ b"
+    ),
+    "aten::linalg_pinv": (
+        "write torch.linalg.pinv(a), of independent columns, as torch.linalg.inv(a.mT @ a) @ a.mT, which is less exact "
+        "where a is ill-conditioned"
+    ),
+    "aten::_linalg_slogdet": (
+        "write torch.linalg.slogdet(a)[1] as torch.linalg.det(a).abs().log(), if the determinant is in float32's range"
+    ),
+    "aten::histogram": "write torch.histogram(x, n, range=(low, high))[0] as torch.histc(x, n, low, high)",
+    "aten::put": "write x.put(at, y) as x.flatten().index_put((at,), y).view_as(x)",
+    "aten::segment_reduce": (
+        'write torch.segment_reduce(x, "mean", lengths=n), without empty segments, as x.new_zeros(len(n)).index_reduce(0, '
+        'torch.repeat_interleave(n), x, "mean", include_self=False)'
     ),
     "aten::bincount": "write torch.bincount(x, w, minlength=n), for numbers below n, as w.new_zeros(n).index_add(0, x, w)",
 }
@@ -58,6 +75,14 @@ def export_problem(error: Exception, name: str) -> Problem:
             f"{name}: torch.export",
             "a function that makes outputs of the right shape and type, without computing them",
             f'@torch.library.register_fake("{operator}") on such a function',
+        )
+    if _COMPARED.search(said):
+        return Problem(
+            "the module's code asks whether tensors are equal, as torch.equal, torch.cov and torch.corrcoef do",
+            f"{name}: torch.export{_user_line(said)}",
+            "a graph that is the same for all inputs",
+            "write torch.equal(a, b) as (a == b).all(), and torch.cov(x) as c @ c.mT / (x.shape[1] - 1) with "
+            "c = x - x.mean(1, keepdim=True)",
         )
     if _DATA_DEPENDENT.search(said):
         return Problem(

@@ -67,7 +67,8 @@ def chains(order: Iterable[Node], nodes: Mapping[Node, Ports]) -> dict[Node, str
             if node is None or node in marked or node not in nodes or not _goes_through(node):
                 continue
             marked[node] = reason
-            queue.extend((node.scope, node.inputs[i]) for i in nodes[node].inputs)
+            read = (*nodes[node].inputs, *((0,) if node.op_type == "DequantizeLinear" else ()))
+            queue.extend((node.scope, node.inputs[i]) for i in read)
     return marked
 
 

@@ -80,10 +80,11 @@ CHAINS_GO_THROUGH = MOVING.union(
     op_types(
         "Abs Add Ceil Clip Div Floor Max Mean Min Mod Mul Neg Relu Round Sub Sum Sign Sigmoid Tanh Where "
         "Concat GatherElements GatherND Pad Tile ReduceMax ReduceMin ScatterND ScatterElements TopK "
-        "MatMul Gemm"
+        "MatMul Gemm QuantizeLinear DequantizeLinear"
     )
 )
-"""Operators by which positions, indices and angles are computed, from the layer that predicts them on."""
+"""Operators by which positions, indices and angles are computed, from the layer that predicts them on. A value that float16
+rounds past the middle between two steps of a QuantizeLinear becomes another index."""
 
 KEPT_PORTS: Mapping[str, tuple[int, frozenset[int]]] = {
     "BatchNormalization": (15, frozenset({1, 2, 3, 4})),

@@ -30,7 +30,7 @@ from trtsmith.importers.dtypes import FLOATS
 class DynamicAxis:
     """An axis whose input or output length is known at run time only.
 
-    The scale is over / under: int64[1] each where it comes from sizes (`whole`), else float32[1].
+    The scale is over / under.
     """
 
     def __init__(self, w: Writer, part: Stretch) -> None:
@@ -38,9 +38,7 @@ class DynamicAxis:
         assert size is not None and out is not None and over is not None and under is not None
         self.w = w
         self.size, self.out = size, out
-        ends = (over, under)
-        self.over, self.under = (w.Cast(v, to="float32") if part.whole else v for v in ends)
-        self._ratio = ends if part.whole else None
+        self.over, self.under, self._ratio = over, under, part.ratio
         self.scale = w.Div(self.over, self.under)
         self.last = w.Sub(size, [1])
 

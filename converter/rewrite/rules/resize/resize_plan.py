@@ -17,7 +17,7 @@ from trtsmith.converter.rewrite.rules.resize.resize_weights import Sampling
 class Stretch:
     """The resizing of one axis. before, after: its lengths, or None if `size` and `length` (int64[1]) hold them at run time.
 
-    over, under: float32[1] whose quotient is the scale; of int64[1] where it comes from sizes (`whole`).
+    over, under: float32[1] whose quotient is the scale. ratio: the same as int64[1], where it comes from sizes.
     """
 
     axis: int
@@ -29,14 +29,11 @@ class Stretch:
     length: Value | None = None
     over: Value | None = None
     under: Value | None = None
+    ratio: tuple[Value, Value] | None = None
 
     @property
     def known(self) -> bool:
         return self.before is not None and self.after is not None and self.scale is not None
-
-    @property
-    def whole(self) -> bool:
-        return self.scale is None
 
     @property
     def idle(self) -> bool:
@@ -148,7 +145,11 @@ def _computed(
         scaled = [w.Add(w.Mul(w.Mul(size, over), two), under) for size in inputs]
         lengths = [w.Div(value, doubled) for value in scaled]
         overs, unders = [over] * len(axes), [under] * len(axes)
+    # Once each: of two that are alike TensorRT-RTX 1.7.1 drops one behind an LSTM, and fails (gvn.cpp, "ssa_validation").
+    floats = {value: w.Cast(value, to="float32") for value in dict.fromkeys((*overs, *unders))}
     return [
-        Stretch(axis, None, None, None, roi, *names)
-        for axis, roi, *names in zip(axes, rois, inputs, lengths, overs, unders, strict=True)
+        Stretch(axis, None, None, None, roi, size, length, floats[over], floats[under], (over, under))
+        for axis, roi, size, length, over, under in zip(
+            axes, rois, inputs, lengths, overs, unders, strict=True
+        )
     ]

@@ -111,6 +111,31 @@ REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, 
         made_of(lambda self, x: torch.bincount(torch.arange(6), x.flatten(), minlength=6)), (2, 3), {},
         ("aten::bincount", "w.new_zeros(n).index_add(0, x, w)"),
     ),
+    "an operator by the inverse of its triangle": (
+        made_of(lambda self, x: torch.linalg.solve_triangular(x, x, upper=False)), (3, 3), {},
+        ("linalg_solve_triangular", "torch.linalg.inv(a.tril()) @ b"),
+    ),
+    "a pseudo-inverse": (
+        made_of(lambda self, x: torch.linalg.pinv(x)), (4, 3), {}, ("linalg_pinv", "torch.linalg.inv(a.mT @ a) @ a.mT"),
+    ),
+    "the logarithm of a determinant": (
+        made_of(lambda self, x: torch.linalg.slogdet(x)[1]), (3, 3), {},
+        ("_linalg_slogdet", "torch.linalg.det(a).abs().log()"),
+    ),
+    "a histogram with its edges": (
+        made_of(lambda self, x: torch.histogram(x, 5, range=(0.0, 1.0))[0]), (3, 3), {},
+        ("aten::histogram", "torch.histc(x, n, low, high)"),
+    ),
+    "put": (
+        made_of(lambda self, x: x.put(torch.arange(2), x[0, :2])), (3, 3), {}, ("aten::put", "index_put((at,), y)"),
+    ),
+    "segments": (
+        made_of(lambda self, x: torch.segment_reduce(x, "mean", lengths=torch.tensor([2, 1]))), (3,), {},
+        ("aten::segment_reduce", "index_reduce(0, torch.repeat_interleave(n)"),
+    ),
+    "a covariance": (
+        made_of(lambda self, x: torch.cov(x)), (3, 4), {}, ("asks whether tensors are equal", "c @ c.mT"),
+    ),
     "padding to windows": (
         made_of(windows), (2, 6),
         {"dynamic_shapes": ({1: Dim("w", min=5, max=11)},)}, ("dimension", "dynamo=False, dynamic_axes="),

@@ -198,6 +198,25 @@ def test_what_becomes_an_index_is_not_rounded(tmp_path: Path) -> None:
     assert reasons(reduced)["floor"] == "its result becomes an index"
 
 
+@pytest.mark.parametrize("opset", [13, 19])
+def test_what_is_quantized_and_becomes_an_index_is_not_rounded(opset: int, tmp_path: Path) -> None:
+    """A value just below the middle between two steps would be quantized to the upper one."""
+    body = """(float[8,8] x, float[100,4] table) => (float[8,8,4] y) {
+        [layer] a = MatMul (x, w)
+        [scaled] b = Mul (a, k)
+        [quantize] q = QuantizeLinear (b, step, zero)
+        [dequantize] d = DequantizeLinear (q, step, zero)
+        [index] i = Cast <to = 7> (d)
+        [y] y = Gather (table, i) }"""
+    weights = {"w": normal(8, 8), "k": np.array(9, np.float32)}
+    weights |= {"step": np.array(1, np.float32), "zero": np.array(-128, np.int8)}
+    reduced = reduce_model(network(tmp_path, body, weights, opset=opset), FP16)
+    made = made_in(reduced.model)
+    assert made["layer"] == T.FLOAT16 and made["scaled"] == made["dequantize"] == T.FLOAT
+    why = "its result becomes an index"
+    assert reasons(reduced) == {"scaled": why, "quantize": why, "dequantize": why}
+
+
 SAMPLING = """(float[1,4,8,8] x, float[1,6,8] q) => (float[1,4,1,6] y) {
     [features] f = Conv (x, w0)
     [predict] o = MatMul (q, w1)
