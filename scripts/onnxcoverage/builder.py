@@ -64,12 +64,13 @@ def build_engine(
     embed: bool = False,
     layer_details: bool = False,
     target: str = NO_GPU_TARGET,
+    aux_streams: int | None = None,
 ) -> Built:
     """An engine of the file, or TensorRT's first error.
 
     sizes: by input name; a shape-tensor input gets its values into the profile, a dynamic one its sizes.
     plugins: load our plugin library. embed: put it into the engine. layer_details: let its inspector tell of layers.
-    target: a member of trt.ComputeCapability.
+    target: a member of trt.ComputeCapability. aux_streams: how many more streams the engine may use; None: TensorRT decides.
     """
     flavour = load_flavour("tensorrt_rtx")
     trt: Any = flavour.module
@@ -91,6 +92,8 @@ def build_engine(
         config.plugins_to_serialize = [str(libraries.plugin_library())]
     if layer_details:
         config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
+    if aux_streams is not None:
+        config.max_aux_streams = aux_streams
     profile = builder.create_optimization_profile()
     for index in range(network.num_inputs):
         tensor = network.get_input(index)
