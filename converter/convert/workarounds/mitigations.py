@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 
 import onnx
@@ -93,15 +94,29 @@ def _own_names(graph: onnx.GraphProto) -> list[str]:
     ]
 
 
+def with_identities_before_casts(graph: RefusedGraph) -> Model | None:
+    """Inserts an Identity before the computed input of refused Casts; None if there are none.
+
+    TensorRT-RTX 1.7.1 fails ("ssa_validation") where one GridSample reads positions in float32 and a Cast makes those of
+    another in 16 bits: the alignment of BasicVSR++ with inputs in 16 bits. With an Identity before the GridSample, too, it
+    fails as well.
+    """
+    return _with_identities(graph, lambda node: graph.concerns(node) and node.op_type == "Cast")
+
+
 def with_identities(graph: RefusedGraph) -> Model | None:
     """Inserts an Identity before computed inputs of refused nodes; None if there are none."""
+    return _with_identities(graph, graph.concerns)
+
+
+def _with_identities(graph: RefusedGraph, behind: Callable[[onnx.NodeProto], bool]) -> Model | None:
     proto = graph.model.copied()
     made = {name for node in proto.graph.node if node.op_type != "Constant" for name in node.output if name}
     fresh = FreshNames.of(proto)
     nodes: list[onnx.NodeProto] = []
     done = False
     for node in proto.graph.node:
-        if graph.concerns(node):
+        if behind(node):
             for index, name in enumerate(node.input):
                 if name in made:
                     apart = fresh.value(f"{name}/apart")
@@ -197,6 +212,12 @@ MITIGATIONS: tuple[Mitigation, ...] = (
         "that is its definition",
         with_written_elus,
         known=(r"Error during shape inference of .* = elu\(", "Elu"),
+    ),
+    Mitigation(
+        "identities-before-casts",
+        "an Identity stands before each Cast of the nodes",
+        "an Identity changes no value",
+        with_identities_before_casts,
     ),
     Mitigation(
         "identities",

@@ -131,6 +131,30 @@ def test_without_a_reduction_the_refusal_is_as_it_was(tmp_path: Path) -> None:
     assert not any("reduction" in text for text in said)
 
 
+WARP = """
+    (float[2, 24, 36, 2] at, float[2, 2, 24, 36] before, float[2, 2, 24, 36] now, float16[2, 32, 24, 36] x,
+      float16[2, 24, 36, 2] other, float16[2, 32, 24, 36] first, float16[2, 32, 24, 36] current,
+      float16[2, 2, 24, 36] flow)
+        => (float16[2, 24, 36, 2] z, float16[2, 100, 24, 36] y) <float one = {1}> {
+        place = Sub (at, one)
+        z = Cast <to = 10> (place)
+        moved = GridSample <align_corners = 1> (before, place)
+        sum = Add (now, moved)
+        half = Cast <to = 10> (sum)
+        second = GridSample <align_corners = 1> (x, other)
+        y = Concat <axis = 1> (first, current, second, flow, half)
+    }"""
+"""What TensorRT-RTX 1.7.1 refuses of the alignment of BasicVSR++ with inputs in float16."""
+
+
+def test_positions_in_two_types_get_an_identity_before_the_cast(tmp_path: Path) -> None:
+    model, request = parsed(tmp_path / "m.onnx", WARP), replace(request_in(tmp_path), profiles=())
+    with pytest.raises(BuildRefused, match="ssa_validation"):
+        build_mended(model, request, Refusals(reduce=False), str)
+    (mended,) = build_mended(model, request, Refusals(), str).mended
+    assert mended.mitigation == "identities-before-casts"
+
+
 MYELIN = (
     "TensorRT refused the model. TensorRT says: IBuilder::buildSerializedNetwork: Error Code 1: Myelin ([shape.cpp:175: "
     "~op_constraints_msg_streamer_t] Error during shape inference of /block.0/Elu_output_0 : f32[{ForeignNode}_shapeInput, "

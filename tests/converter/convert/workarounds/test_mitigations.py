@@ -15,6 +15,7 @@ from trtsmith.converter.convert.workarounds.mitigations import (
     MITIGATIONS,
     with_expanded_plugins,
     with_identities,
+    with_identities_before_casts,
     with_inlined_ifs,
     with_written_elus,
 )
@@ -193,6 +194,13 @@ def test_an_elu_is_written_by_its_formula(tmp_path: Path, dtype: str) -> None:
     (expected,), (found,) = run(given.model, x=x), run(mended, x=x)
     np.testing.assert_allclose(found, expected, atol=2e-3 if dtype == "float16" else 1e-7)
     assert with_written_elus(graph(tmp_path, text, {"y"})) is None
+
+
+def test_identities_stand_before_casts_alone(tmp_path: Path) -> None:
+    text = "g (float[2] x) => (float[2] y, float16[2] z) { a = Relu(x) y = Neg(a) z = Cast <to = 10> (a) }"
+    mended = with_identities_before_casts(graph(tmp_path, text, {"y", "z"}))
+    assert mended is not None and kinds(mended) == ["Relu", "Neg", "Identity", "Cast"]
+    assert with_identities_before_casts(graph(tmp_path, text, {"y"})) is None
 
 
 def test_identities_stand_before_what_nodes_made(tmp_path: Path) -> None:
