@@ -25,6 +25,7 @@ from trtsmith.converter.rewrite.precision.policy import (
     HEAVY,
     INTERFACES,
     POSITION_DIGITS,
+    POSITION_PIXELS,
     POSITIONS,
     QUOTIENT,
     ROOT,
@@ -111,6 +112,12 @@ def reads_positions(node: Node) -> bool:
         op = by_name()[node.op_type]
         return any(port.positions and port.type == op.key for port in op.inputs)
     return any(reason == POSITION for _, reason in _sensitive_inputs(node))
+
+
+def _samples_large_image(node: Node) -> bool:
+    """Whether it reads an image that is known to be larger than POSITION_PIXELS."""
+    dims = node.scope.dims(node.inputs[0]) if node.op_type == "GridSample" else None
+    return any(isinstance(size, int) and size > POSITION_PIXELS for size in (dims or ())[2:])
 
 
 def _target(proto: onnx.NodeProto) -> int:
@@ -281,7 +288,7 @@ class Judge:
             return LONG_SUM
         if node.proto.name in self.wide:
             return self.wide[node.proto.name]
-        if self.fmt.digits < POSITION_DIGITS and reads_positions(node):
+        if reads_positions(node) and self.fmt.digits < POSITION_DIGITS + _samples_large_image(node):
             return f"{self.fmt.name} has too few digits for the positions that it reads at"
         return ""
 

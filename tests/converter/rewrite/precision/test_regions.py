@@ -241,6 +241,13 @@ def test_positions_are_exact_from_the_layer_that_predicts_them(tmp_path: Path) -
     assert half["sample"] == T.FLOAT16 and brain["sample"] == T.FLOAT
 
 
+@pytest.mark.parametrize(("width", "kept"), [(640, T.FLOAT16), (641, T.FLOAT)])
+def test_large_images_are_read_at_positions_in_float32(width: int, kept: int, tmp_path: Path) -> None:
+    wide = SAMPLING.replace("float[1,4,8,8] x", f"float[1,4,8,{width}] x")
+    made = made_in(reduce_model(network(tmp_path, wide, SAMPLING_WEIGHTS), FP16).model)
+    assert made["sample"] == kept and made["features"] == made["after"] == T.FLOAT16
+
+
 def test_angles_are_exact(tmp_path: Path) -> None:
     body = """(float[8,8] x) => (float[8,8] y) {
         [m] a = MatMul (x, w)
