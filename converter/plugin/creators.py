@@ -76,18 +76,19 @@ def _field(field: dict[str, Any]) -> DeclaredField:
     return DeclaredField(str(field["name"] or ""), field["type"], field["length"], default)
 
 
-def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
+def list_creators(path: str | Path, *, host: Path | None = None, init: str | None = None) -> dict[str, Any]:
     """Returns {"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
 
-    Loads the library in a child process. Raises UsageError where that fails.
+    Loads the library in a child process. init: the function that registers its creators; None finds known ones.
+    Raises UsageError where that fails.
     """
-    with LibraryWorker(Path(path), host, 60.0) as worker:
+    with LibraryWorker(Path(path), host, 60.0, init) as worker:
         return worker.start()
 
 
-def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
+def inspect_library(path: str | Path, *, host: Path | None = None, init: str | None = None) -> dict[str, Any]:
     """Extends list_creators() by "plugin" in each creator: the plugin's answers, or why none could be created."""
-    with LibraryWorker(Path(path), host, 60.0) as worker:
+    with LibraryWorker(Path(path), host, 60.0, init) as worker:
         described = worker.start()
         for index, creator in enumerate(described["creators"]):
             try:

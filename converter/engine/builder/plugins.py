@@ -23,6 +23,9 @@ from trtsmith.importers.fields import FieldValue
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
 
+INIT_FUNCTIONS = ("initLibNvInferPlugins", "initLibNvTensorRTRtxPlugins", "initTrtLlmPlugins")
+"""Functions bool(void* logger, char const* namespace) by which libraries of NVIDIA register their creators."""
+
 _DTYPES = {"int32": np.int32, "float32": np.float32}
 
 
