@@ -18,29 +18,31 @@ STATIC = "static registration"
 
 @dataclass(frozen=True)
 class HeldPlugins:
-    """The plugins of a user's library. static: whether it registers them itself when loaded.
+    """The plugins of a user's library. how: the export that gives or registers them, or STATIC.
 
     needs: file names of the TensorRT libraries that came with it.
     """
 
     path: Path
     creators: tuple[DeclaredCreator, ...]
-    static: bool
+    how: str
     needs: tuple[str, ...]
 
     def unloadable(self, target: Target) -> Problem | None:
         """Says why the target's plugin registry cannot load the library; None if no reason is known."""
         core = "libtensorrt_rtx" if target.is_rtx else "libnvinfer"
-        if not self.static or any(name.startswith(core) for name in self.needs):
+        macro = "REGISTER_TENSORRT_PLUGIN" if self.how == STATIC else self.how
+        if self.how.startswith("get") or any(name.startswith(core) for name in self.needs):
             return None
         linked_with = f"linked with {', '.join(self.needs)}" if self.needs else "linked with no TensorRT"
-        what = f"its creators register themselves while it is loaded, and it is {linked_with}"
+        by = "themselves while it is loaded" if self.how == STATIC else f"by {self.how}"
+        what = f"its creators register {by}, and it is {linked_with}"
         linked = f"link it with {core}, or e" if not target.is_rtx else "e"
         return Problem(
             f"the library will not load into {target.title}: {what}",
             f"plugin library {self.path}",
             "getCreators and setLoggerFinder, exported with C linkage",
-            f"{linked}xport getCreators and setLoggerFinder in place of REGISTER_TENSORRT_PLUGIN",
+            f"{linked}xport getCreators and setLoggerFinder in place of {macro}",
         )
 
 
@@ -66,7 +68,7 @@ def _held(path: Path, described: dict[str, Any]) -> HeldPlugins:
         )
         for one in described["creators"]
     )
-    return HeldPlugins(path, creators, described["how"] == STATIC, tuple(described["needs"]))
+    return HeldPlugins(path, creators, described["how"], tuple(described["needs"]))
 
 
 def _field(field: dict[str, Any]) -> DeclaredField:
@@ -76,18 +78,19 @@ def _field(field: dict[str, Any]) -> DeclaredField:
     return DeclaredField(str(field["name"] or ""), field["type"], field["length"], default)
 
 
-def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
+def list_creators(path: str | Path, *, host: Path | None = None, init: str | None = None) -> dict[str, Any]:
     """Returns {"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
 
-    Loads the library in a child process. Raises UsageError where that fails.
+    Loads the library in a child process. init: the function that registers its creators; None finds known ones.
+    Raises UsageError where that fails.
     """
-    with LibraryWorker(Path(path), host, 60.0) as worker:
+    with LibraryWorker(Path(path), host, 60.0, init) as worker:
         return worker.start()
 
 
-def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
+def inspect_library(path: str | Path, *, host: Path | None = None, init: str | None = None) -> dict[str, Any]:
     """Extends list_creators() by "plugin" in each creator: the plugin's answers, or why none could be created."""
-    with LibraryWorker(Path(path), host, 60.0) as worker:
+    with LibraryWorker(Path(path), host, 60.0, init) as worker:
         described = worker.start()
         for index, creator in enumerate(described["creators"]):
             try:

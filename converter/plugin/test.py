@@ -44,20 +44,21 @@ def test_library(
     gpu_cases: GpuCases | None = None,
     only: str | None = None,
     host: Path | None = None,
+    init: str | None = None,
     timeout_s: float = 120.0,
     progress: Callable[[CheckResult], None] | None = None,
 ) -> LibraryReport:
     """Tests every plugin of a library.
 
     gpu: None runs kernels where there is a GPU, True needs one, False runs none. definitions: the cases of known
-    plugins. gpu_cases: their kernel cases. only: the one plugin to test, by name. timeout_s: for one check.
-    progress: called with each result as it comes.
+    plugins. gpu_cases: their kernel cases. only: the one plugin to test, by name. init: the function that
+    registers the creators; None finds known ones. timeout_s: for one check. progress: called with each result as it comes.
 
     Raises UsageError where the library or the host cannot be loaded, `only` is none of its plugins,
     or gpu is True without a GPU.
     """
     cases = tuple(definitions)
-    with LibraryWorker(Path(path), host, timeout_s) as worker:
+    with LibraryWorker(Path(path), host, timeout_s, init) as worker:
         described = worker.start()
         device = described["gpu"]
         if gpu and device is None:

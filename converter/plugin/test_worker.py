@@ -152,9 +152,9 @@ _SESSIONS: list[CreatorUnderTest] = []
 def load(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     """Sets up a worker: loads the library, and describes it."""
     del events, log_path
-    files = json.loads(request)
-    host = Host(files["host"] and Path(files["host"]))
-    library = host.open(Path(files["library"]))
+    setup = json.loads(request)
+    host = Host(setup["host"] and Path(setup["host"]))
+    library = host.open(Path(setup["library"]), setup["init"])
     _LIBRARIES.append(library)
     _SESSIONS.extend(map(CreatorUnderTest, library.creators))
     return describe(library, host)

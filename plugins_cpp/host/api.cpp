@@ -14,10 +14,13 @@ const char* tsh_take_log(void) {
     return text.c_str();
 }
 
-int32_t tsh_library_open(const char* path, tsh_library** out) {
+int32_t tsh_library_open(const char* path, const char* const* inits, int32_t initCount, int32_t only,
+                         tsh_library** out) {
     return guarded([&] {
         require(path && out, "the path or the place for the library handle is null");
-        *out = new tsh_library(path);
+        require(initCount >= 0 && (initCount == 0 || inits), "the list of functions is null");
+        require(!only || initCount == 1, "not one function alone");
+        *out = new tsh_library(path, {inits, inits + initCount}, only != 0);
     });
 }
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TSH_ABI 2
+#define TSH_ABI 3
 #define TSH_MAX_DIMS 8
 #define TSH_API __attribute__((visibility("default")))
 
@@ -24,7 +24,8 @@ typedef enum tsh_status {
     TSH_USAGE = 3,        // the caller's arguments are wrong
     TSH_UNSUPPORTED = 4,  // this kind of plugin has no such call
     TSH_CUDA = 5,         // a CUDA call failed
-    TSH_LOAD = 6          // the library cannot be loaded
+    TSH_LOAD = 6,         // the library cannot be loaded
+    TSH_NO_CREATORS = 7   // it was loaded, and gave no plugin creators
 } tsh_status;
 
 typedef enum tsh_family { TSH_V2 = 0, TSH_V2_EXT = 1, TSH_V2_IOEXT = 2, TSH_V2_DYNAMICEXT = 3, TSH_V3 = 4 } tsh_family;
@@ -119,7 +120,10 @@ TSH_API int32_t tsh_abi(void);
 TSH_API const char* tsh_last_error(void);
 TSH_API const char* tsh_take_log(void);  // what plugins logged since the last call
 
-TSH_API int32_t tsh_library_open(const char* path, tsh_library** out);
+// inits: names of functions bool(void* logger, const char* namespace) that register a library's creators. The first that
+// the library exports is called where it offers none otherwise, or, with `only`, in place of everything else.
+TSH_API int32_t tsh_library_open(const char* path, const char* const* inits, int32_t init_count, int32_t only,
+                                 tsh_library** out);
 TSH_API int32_t tsh_library_close(tsh_library* library);
 TSH_API int32_t tsh_library_how(tsh_library* library, const char** out);  // through what it offers its creators
 TSH_API int32_t tsh_library_creator_count(tsh_library* library, int32_t* out);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,7 @@ struct tsh_creator {
 };
 
 struct tsh_library {
-    explicit tsh_library(const char* path) : library(path) {
+    tsh_library(const char* path, std::vector<std::string> inits, bool only) : library(path, std::move(inits), only) {
         for (auto& creator : library.creators()) {
             creators.push_back({creator.get()});
         }

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "error.hpp"
 #include "log.hpp"
@@ -113,7 +115,8 @@ const PluginFieldCollection* Creator::fieldNames() {
     return mV3 ? mV3->getFieldNames() : mV2 ? mV2->getFieldNames() : nullptr;
 }
 
-Library::Library(const std::string& path) {
+Library::Library(const std::string& path, std::vector<std::string> inits, bool only)
+    : mInits(std::move(inits)), mOnly(only) {
     try {
         load(path);
     } catch (...) {
@@ -135,6 +138,7 @@ void Library::load(const std::string& path) {
     if (mHandle || wantsRegistry) {
         unload();
         offerRegistry();
+        mRegistryOffered = true;
         mHandle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (mHandle && findCreators()) {
             return;
@@ -144,16 +148,24 @@ void Library::load(const std::string& path) {
         const char* const again = dlerror();
         throw Failure(TSH_LOAD, again ? again : error);
     }
-    throw Failure(
-        TSH_LOAD,
-        path +
-            ": no plugin creators: it exports neither getCreators nor getPluginCreators and registered none while it "
-            "was loaded");
+    if (mOnly) {
+        throw Failure(TSH_NO_CREATORS, "it exports no function " + mInits.front());
+    }
+    std::string text = "no plugin creators came while it was loaded, nor from getCreators, getPluginCreators";
+    for (const std::string& name : mInits) {
+        text += ", " + name;
+    }
+    throw Failure(TSH_NO_CREATORS, text);
 }
 
 bool Library::findCreators() {
     offerLogger(&loggerFinder());
-    mOffered = exportedCreators();
+    if (!mOnly) {
+        mOffered = exportedCreators();
+    }
+    for (auto name = mInits.begin(); mOffered.empty() && name != mInits.end(); ++name) {
+        mOffered = initialized(*name);
+    }
     for (IPluginCreatorInterface* const creator : mOffered) {
         mCreators.push_back(std::make_unique<Creator>(creator));
     }
@@ -182,8 +194,38 @@ std::vector<IPluginCreatorInterface*> Library::exportedCreators() {
     return takeRegisteredCreators();
 }
 
+// In the registry of the TensorRT that the library was linked with, as it is bound to that; else in ours.
+std::vector<IPluginCreatorInterface*> Library::initialized(const std::string& name) {
+    auto* const init = exported<bool(void*, const char*)>(mHandle, name.c_str());
+    auto* const getRegistry = exported<IPluginRegistry*()>(mHandle, "getPluginRegistry");
+    IPluginRegistry* const its = init && getRegistry ? getRegistry() : nullptr;
+    if (!init || (!its && !mRegistryOffered)) {
+        return {};
+    }
+    auto* const getMajor = exported<int32_t()>(mHandle, "getInferLibMajorVersion");
+    const int32_t major = getMajor ? getMajor() : NV_TENSORRT_MAJOR;
+    const auto before = its ? creatorsIn(*its, major) : std::vector<IPluginCreatorInterface*>();
+    bool registered = false;
+    std::string said = "returned false";
+    try {
+        // Its headers may not be ours, and ILogger differs between versions.
+        registered = init(its ? nullptr : &logger(), "");
+        said = registered ? "returned true, and registered no plugin creators" : said;
+    } catch (const std::exception& error) {
+        said = std::string("threw: ") + error.what();
+    }
+    auto creators = its ? creatorsIn(*its, major) : takeRegisteredCreators();
+    const auto known = [&](auto* creator) { return std::count(before.begin(), before.end(), creator) > 0; };
+    creators.erase(std::remove_if(creators.begin(), creators.end(), known), creators.end());
+    if (!registered || creators.empty()) {
+        throw Failure(TSH_NO_CREATORS, name + " " + said);
+    }
+    mHow = name.c_str();
+    return creators;
+}
+
 void Library::askAgain(Finder finder) {
-    if (mHow == kByItself) {
+    if (mHow == kByItself || std::find(mInits.begin(), mInits.end(), mHow) != mInits.end()) {
         throw Failure(TSH_UNSUPPORTED, "the library registered its creators by itself, and cannot be asked for them");
     }
     if (finder != Finder::kKept) {

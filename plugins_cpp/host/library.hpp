@@ -28,8 +28,9 @@ private:
 
 class Library {
 public:
-    // Throws Failure with the loader's words where the file cannot be loaded or offers no creators.
-    explicit Library(const std::string& path);
+    // Throws Failure with the loader's words where the file cannot be loaded or offers no creators. inits, only: see
+    // tsh_library_open.
+    Library(const std::string& path, std::vector<std::string> inits, bool only);
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
     ~Library();
@@ -49,7 +50,11 @@ private:
     bool findCreators();
     void offerLogger(nvinfer1::ILoggerFinder* finder);
     std::vector<nvinfer1::IPluginCreatorInterface*> exportedCreators();
+    std::vector<nvinfer1::IPluginCreatorInterface*> initialized(const std::string& name);
 
+    const std::vector<std::string> mInits;
+    const bool mOnly;
+    bool mRegistryOffered{false};
     void* mHandle{nullptr};
     const char* mHow{""};
     std::vector<nvinfer1::IPluginCreatorInterface*> mOffered;

@@ -153,7 +153,30 @@ Registry& registry() {
 
 }  // namespace
 
+// IPluginRegistry of TensorRT 11 and TensorRT-RTX, which dropped its functions for V2 creators: the places of its table up
+// to the one that is called here. Not in the unnamed namespace: GCC sees there that nothing implements it, and calls nothing.
+class LaterRegistry {
+public:
+    virtual ~LaterRegistry() = 0;  // two places
+    virtual void setErrorRecorder(IErrorRecorder*) noexcept = 0;
+    virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+    virtual bool isParentSearchEnabled() const = 0;
+    virtual void setParentSearchEnabled(bool) = 0;
+    virtual void* loadLibrary(const AsciiChar*) noexcept = 0;
+    virtual void deregisterLibrary(void*) noexcept = 0;
+    virtual bool registerCreator(IPluginCreatorInterface&, const AsciiChar*) noexcept = 0;
+    virtual IPluginCreatorInterface* const* getAllCreators(int32_t*) const noexcept = 0;
+};
+
 std::vector<IPluginCreatorInterface*> takeRegisteredCreators() { return registry().take(); }
+
+std::vector<IPluginCreatorInterface*> creatorsIn(IPluginRegistry& registry, int32_t major) {
+    int32_t count = 0;
+    IPluginCreatorInterface* const* const creators =
+        major == NV_TENSORRT_MAJOR ? registry.getAllCreators(&count)
+                                   : reinterpret_cast<const LaterRegistry&>(registry).getAllCreators(&count);
+    return {creators, creators + count};
+}
 
 }  // namespace trtsmith::host
 

@@ -16,6 +16,7 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.command_parser import common_options
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
 from trtsmith.converter.engine import libraries
+from trtsmith.converter.engine.builder.plugins import INIT_FUNCTIONS
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import CheckResult, ModelCases
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
@@ -77,6 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         epilog = "\n  ".join(["examples:", *(f"trtsmith plugin {name} {words}" for words in examples)])
         action = actions.add_parser(name, parents=[common], help=text, description=text, epilog=epilog)
         action.add_argument("library", type=Path, metavar="LIB", help="the shared library")
+        action.add_argument(
+            "--init",
+            metavar="NAME",
+            help="the function of the library that registers its creators, bool NAME(void* logger, char const* namespace); "
+            f"default: if it offers none otherwise, {', '.join(INIT_FUNCTIONS)}",
+        )
         action.add_argument("--json", action="store_true", help="as JSON on stdout")
         action.set_defaults(run=run)
         if name == "test":
@@ -90,13 +97,13 @@ def _path(options: argparse.Namespace, console: Console) -> int:
 
 
 def _list(options: argparse.Namespace, console: Console) -> int:
-    described = list_creators(options.library)
+    described = list_creators(options.library, init=options.init)
     console.json(described) if options.json else console.result(render_creators(described))
     return EXIT_OK
 
 
 def _inspect(options: argparse.Namespace, console: Console) -> int:
-    described = inspect_library(options.library)
+    described = inspect_library(options.library, init=options.init)
     console.json(described) if options.json else console.result(render_inspection(described))
     return EXIT_OK
 
@@ -116,6 +123,7 @@ def test(options: argparse.Namespace, console: Console) -> int:
         gpu=options.gpu,
         definitions=(*contract_cases(), *of_model.contract),
         gpu_cases=lambda name: (*gpu_cases(name), *of_model.gpu_cases(name)),
+        init=options.init,
         timeout_s=options.timeout,
         progress=show,
     )

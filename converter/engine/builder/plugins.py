@@ -23,6 +23,9 @@ from trtsmith.importers.fields import FieldValue
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
 
+INIT_FUNCTIONS = ("initLibNvInferPlugins", "initLibNvTensorRTRtxPlugins", "initTrtLlmPlugins")
+"""Functions bool(void* logger, char const* namespace) by which libraries of NVIDIA register their creators."""
+
 _DTYPES = {"int32": np.int32, "float32": np.float32}
 
 
@@ -72,7 +75,8 @@ def load_library(registry: Any, path: Path, errors: Callable[[], Sequence[str]])
     if set(registered(registry)) - before:
         return ()  # loading alone registered its plugins, as libraries linked with TensorRT may do
     missing = _missing_exports(library)
-    if missing:
+    init = next((name for name in INIT_FUNCTIONS if "getCreators" in missing and hasattr(library, name)), "")
+    if missing and not init:
         return (
             Problem(
                 f"The library does not export {' or '.join(missing)}: TensorRT cannot load plugins from it.",
@@ -82,20 +86,32 @@ def load_library(registry: Any, path: Path, errors: Callable[[], Sequence[str]])
             ),
         )
     errors()
-    registry.load_library(str(path))  # never raises; what it gives back says less than the registry does
-    if set(registered(registry)) - before:
-        return ()
+    done = True
+    if init:
+        done = _initialize(library, init)
+    else:
+        registry.load_library(str(path))  # never raises; what it gives back says less than the registry does
     said = " ".join(errors())
+    if done and set(registered(registry)) - before:
+        return ()
     if find_explanation(said) is not None:
         return (explain(said, where),)
     return (
         Problem(
-            "The library gave TensorRT no new plugin." + (f" TensorRT says: {said}" if said else ""),
+            ("The library gave TensorRT no new plugin." if done else f"{init} of the library returned false.")
+            + (f" TensorRT says: {said}" if said else ""),
             where,
             "at least one creator that is not registered yet",
             "give each library once; 'trtsmith plugin list LIBRARY' shows what is in it",
         ),
     )
+
+
+def _initialize(library: ctypes.CDLL, name: str) -> bool:
+    """Lets the library register its creators; without a logger, as Python has no pointer to TensorRT's."""
+    function = getattr(library, name)
+    function.restype, function.argtypes = ctypes.c_bool, (ctypes.c_void_p, ctypes.c_char_p)
+    return bool(function(None, b""))
 
 
 def _missing_exports(library: ctypes.CDLL) -> list[str]:

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from trtsmith.importers.dtypes import BITS, NUMBERS
 
-ABI = 2
+ABI = 3
 MAX_DIMS = 8
 
 DTYPES: tuple[str, ...] = (
@@ -50,6 +50,7 @@ class Status(IntEnum):
     UNSUPPORTED = 4
     CUDA = 5
     LOAD = 6
+    NO_CREATORS = 7
 
 
 class Family(IntEnum):
@@ -153,7 +154,7 @@ _INT = POINTER(c_int32)
 _IO = POINTER(CIo)
 
 _SIGNATURES: Mapping[str, tuple[object, ...]] = {
-    "library_open": (c_char_p, _OUT),
+    "library_open": (c_char_p, POINTER(c_char_p), c_int32, c_int32, _OUT),
     "library_close": (_HANDLE,),
     "library_how": (_HANDLE, POINTER(c_char_p)),
     "library_creator_count": (_HANDLE, _INT),

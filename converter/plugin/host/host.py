@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trtsmith.converter.engine.builder.plugins import INIT_FUNCTIONS
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host_library import (
     CMemory,
@@ -291,9 +292,9 @@ class Host:
         )
         return GpuInfo(name.value.decode(), (major.value, minor.value))
 
-    def open(self, path: str | Path) -> PluginLibrary:
-        """Loads a plugin library, which runs its code."""
-        return PluginLibrary(self.native, Path(path))
+    def open(self, path: str | Path, init: str | None = None) -> PluginLibrary:
+        """Loads a plugin library, which runs its code. init: the function that registers its creators."""
+        return PluginLibrary(self.native, Path(path), init)
 
 
 @dataclass(frozen=True)
@@ -387,9 +388,12 @@ class Creator:
 
 
 class PluginLibrary:
-    """A loaded plugin library. how: the export that gives its creators."""
+    """A loaded plugin library. how: the export that gives or registers its creators.
 
-    def __init__(self, native: Native, path: Path) -> None:
+    init: a function to call for that in place of all others; None: one of INIT_FUNCTIONS, if there is no other way.
+    """
+
+    def __init__(self, native: Native, path: Path, init: str | None = None) -> None:
         self.native = native
         self.path = path
         self.opened: dict[Plugin, None] = {}
@@ -402,8 +406,17 @@ class PluginLibrary:
         if not there:
             raise PluginError(abi.Status.LOAD, "there is no such file", str(path))
         handle = ctypes.c_void_p()
+        names = [os.fsencode(name) for name in (INIT_FUNCTIONS if init is None else (init,))]
         # With a slash in it, so that the loader takes the path and does not search.
-        native.call("library_open", os.fsencode(path.resolve()), ctypes.byref(handle), where=str(path))
+        native.call(
+            "library_open",
+            os.fsencode(path.resolve()),
+            (ctypes.c_char_p * len(names))(*names),
+            len(names),
+            init is not None,
+            ctypes.byref(handle),
+            where=str(path),
+        )
         self._handle = handle
         how = ctypes.c_char_p()
         self.call("library_how", handle, ctypes.byref(how), where=str(path))

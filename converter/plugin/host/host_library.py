@@ -22,6 +22,8 @@ _EXPECTED = {
     abi.Status.UNSUPPORTED: "a call that this kind of plugin has",
     abi.Status.CUDA: "every CUDA call to succeed",
     abi.Status.LOAD: "a shared library that loads by itself and offers plugin creators",
+    abi.Status.NO_CREATORS: "a library with getCreators, or with a function bool NAME(void* logger, char const* namespace) "
+    "that registers plugin creators and returns true",
 }
 _FIX = {
     abi.Status.REFUSED: "pass what the plugin takes, or read the log above for its reason",
@@ -31,6 +33,8 @@ _FIX = {
     abi.Status.CUDA: "run compute-sanitizer on the plugin, and check the GPU with nvidia-smi",
     abi.Status.LOAD: "give the path of a plugin library, with the folders of the libraries that it needs on "
     "LD_LIBRARY_PATH",
+    abi.Status.NO_CREATORS: "name the function that registers them: trtsmith plugin list LIBRARY --init NAME; "
+    "nm -D LIBRARY lists its functions",
 }
 
 
@@ -40,7 +44,8 @@ class PluginError(TrtsmithError):
     def __init__(self, status: abi.Status, message: str, where: str, log: str = "") -> None:
         self.status = status
         self.message = message
-        self.exit_code = EXIT_USAGE if status in (abi.Status.LOAD, abi.Status.USAGE) else EXIT_FAILED
+        of_user = status in (abi.Status.LOAD, abi.Status.NO_CREATORS, abi.Status.USAGE)
+        self.exit_code = EXIT_USAGE if of_user else EXIT_FAILED
         said = f"; the plugin logged: {log.strip()}" if log.strip() else ""
         super().__init__(Problem(message + said, where, _EXPECTED[status], _FIX[status]))
 

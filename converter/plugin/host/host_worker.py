@@ -31,19 +31,19 @@ class WorkerTimeoutError(WorkerDiedError):
 
 
 class LibraryWorker:
-    """A child with a library loaded. ask() starts one if there is none."""
+    """A child with a library loaded. ask() starts one if there is none. init: see PluginLibrary."""
 
-    def __init__(self, library: Path, host: Path | None, timeout_s: float) -> None:
+    def __init__(self, library: Path, host: Path | None, timeout_s: float, init: str | None = None) -> None:
         self._library = library
         self._timeout_s = timeout_s
-        files = {"library": os.path.abspath(library), "host": host and os.path.abspath(host)}
+        setup = {"library": os.path.abspath(library), "host": host and os.path.abspath(host), "init": init}
         tunables = filter(None, (os.environ.get("GLIBC_TUNABLES"), _MALLOC))
         self._folder = ScratchFolder("cases")  # nobody else can write there
         self._case_path = Path(self._folder.name, "case")
         self._written: object = None
         self._pool = Pool(
             "trtsmith.converter.plugin.test_worker",
-            setup=json.dumps(files),
+            setup=json.dumps(setup),
             environment={"GLIBC_TUNABLES": ":".join(tunables)},
             start_s=max(timeout_s, SLOWEST_START_S),
         )

@@ -310,6 +310,37 @@ def test_library_that_crashes_while_it_is_loaded() -> None:
         creators.list_creators(plugin_fixtures.library("broken_load"), host=plugin_fixtures.host())
 
 
+def test_creators_that_a_function_registers() -> None:
+    """NVIDIA's name for such a function is found; another is called in its place where it is named."""
+    library, host = plugin_fixtures.library("init_functions"), plugin_fixtures.host()
+    for init, how, spaces in (
+        (None, "initLibNvInferPlugins", ["fixture", ""]),
+        ("initInNamespace", "initInNamespace", ["acme"]),
+    ):
+        found = creators.inspect_library(library, host=host, init=init)
+        assert found["how"] == how
+        assert [creator["namespace"] for creator in found["creators"]] == spaces
+        assert all(creator["plugin"]["created"] for creator in found["creators"])
+        report = plugin_test.test_library(library, host=host, init=init, only="RepeatDynamicExt0")
+        assert report.ok and report.how == how
+
+
+@pytest.mark.parametrize(
+    ("init", "words"),
+    [
+        ("initFails", "initFails returned false; the plugin logged: error: no licence"),
+        ("initThrows", "initThrows threw: no licence"),
+        ("initNothing", "initNothing returned true, and registered no plugin creators"),
+        ("initCrashes", "loading the library ended the process with SIGSEGV"),
+        ("initAbsent", "it exports no function initAbsent"),
+    ],
+)
+def test_functions_that_register_no_creators(init: str, words: str) -> None:
+    library, host = plugin_fixtures.library("init_functions"), plugin_fixtures.host()
+    with pytest.raises(UsageError, match=words):
+        creators.list_creators(library, host=host, init=init)
+
+
 def test_library_that_is_none(tmp_path: Path) -> None:
     for path in (plugin_fixtures.library("no_creators"), tmp_path / "absent.so"):
         with pytest.raises(UsageError) as caught:

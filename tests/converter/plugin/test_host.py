@@ -180,8 +180,12 @@ def test_static_registration_is_caught_in_a_process_of_its_own() -> None:
 def test_what_is_no_plugin_library(host: Host, tmp_path: Path) -> None:
     text = tmp_path / "notes.so"
     text.write_text("not a library\n" * 100)
+    with pytest.raises(
+        PluginError, match=r"no plugin creators came .*getPluginCreators, initLibNvInfer"
+    ) as caught:
+        host.open(plugin_fixtures.library("no_creators"))
+    assert (caught.value.status, caught.value.exit_code) == (Status.NO_CREATORS, EXIT_USAGE)
     for path, words in (
-        (plugin_fixtures.library("no_creators"), "no plugin creators"),
         (text, "invalid ELF header"),
         (tmp_path / "absent.so", "no such file"),
         (tmp_path, "no such file"),

@@ -20,6 +20,7 @@ import pytest
 from tests.converter.cli.commands.running import COMMAND, CONTROL, Cli, Ran, refused, shell, snapshot
 from tests.converter.cli.terminal.screen import convolutions
 from tests.converter.models import attention, convolution, inverse, relu, written
+from tests.converter.plugin import fixtures
 from tests.processes import checkout_environment
 from trtsmith.converter.base.errors import EXIT_DISAGREE
 from trtsmith.converter.cli import main
@@ -295,6 +296,8 @@ def test_plugin_path_and_list(cli: Cli) -> None:
     assert cli("plugin path --v2").out == f"{libraries.plugin_library_v2()}\n"
     ran = cli("plugin list", libraries.plugin_library(), "--json")
     assert {c["name"] for c in json.loads(ran.out)["creators"]} == {op.name for op in OPS}
+    ran = cli("plugin list", fixtures.library("init_functions"), "--init", "initInNamespace")
+    assert "1 creator through initInNamespace\n  acme::RepeatDynamicExt0 version 1" in ran.out
     for action in ("list", "inspect"):
         ran = cli("plugin", action, libraries.plugin_library_v2())
         assert ran.code == 0

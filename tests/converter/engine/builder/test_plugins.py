@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -29,7 +30,10 @@ from tests.processes import checkout_environment, children, children_of, has_end
 from trtsmith.converter.base.errors import ConversionError, UsageError
 from trtsmith.converter.engine.builder.build import WORKER, build
 from trtsmith.converter.engine.builder.build_request import BuildRequest, BuildResult, PluginUse
+from trtsmith.converter.engine.builder.plugins import INIT_FUNCTIONS
 from trtsmith.converter.engine.child.pool import Pool
+from trtsmith.converter.plugin.creators import held_plugins
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
 from trtsmith.importers.fields import FieldValue
 
 
@@ -151,6 +155,37 @@ def test_libraries_that_cannot_be_used(tmp_path: Path, options: list[str], words
     with pytest.raises(UsageError, match=words) as error:
         run(tmp_path, [broken])
     assert "libbroken.so" in error.value.problems[0].where
+
+
+def registering(target: Path, registers: str) -> Path:
+    """The library with a function that registers its creator, linked with TensorRT-RTX as NVIDIA's own is."""
+    spec = importlib.util.find_spec("tensorrt_rtx_libs")
+    assert spec and spec.origin
+    (rtx,) = Path(spec.origin).parent.glob("libtensorrt_rtx.so.*")
+    linked = ["-Wl,--no-as-needed", f"-Wl,-rpath,{rtx.parent}", str(rtx)]
+    return compile_library(target, ["-DNO_CREATORS", f"-DREGISTERS={registers}", *linked])
+
+
+def test_function_that_registers_with_tensorrt(tmp_path: Path) -> None:
+    """In a build; and the host finds in TensorRT's registry only what the function added."""
+    plugins = registering(tmp_path / "libplugins.so", "true")
+    assert run(tmp_path, [plugins]).plugin_layers == ("identity1",)
+    (held,) = held_plugins([plugins])
+    assert (held.how, [creator.name for creator in held.creators]) == (INIT_FUNCTIONS[1], ["Identity"])
+    assert held.unloadable(RTX) is None
+    problem = held.unloadable(TENSORRT)
+    assert (
+        problem
+        and "register by initLibNvTensorRTRtxPlugins, and it is linked with libtensorrt_rtx" in problem.what
+    )
+
+
+def test_function_that_registers_nothing(tmp_path: Path) -> None:
+    failing = registering(tmp_path / "libfailing.so", "false")
+    with pytest.raises(UsageError, match="initLibNvTensorRTRtxPlugins of the library returned false"):
+        run(tmp_path, [failing])
+    with pytest.raises(UsageError, match="initLibNvTensorRTRtxPlugins returned false"):
+        held_plugins([failing])
 
 
 def test_library_that_is_none(tmp_path: Path) -> None:
