@@ -196,9 +196,12 @@ def _death(error: TrtsmithError) -> dict[str, Any] | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
+    """The error and what it came of, each once: contexts may lead back to where they began."""
+    found, seen = set[int](), error.__cause__ or error.__context__
+    yield error
+    while seen is not None and id(seen) not in found and seen is not error:
         yield seen
+        found.add(id(seen))
         seen = seen.__cause__ or seen.__context__
 
 

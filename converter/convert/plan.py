@@ -13,7 +13,12 @@ import onnx
 
 from trtsmith.converter.base.options.shapes import input_problems
 from trtsmith.converter.convert.foreign_nodes import ForeignPlan, ForeignPlugins
-from trtsmith.converter.convert.node_problems import attributes_of, plugin_faults, unknown_operator
+from trtsmith.converter.convert.node_problems import (
+    attributes_of,
+    new_command,
+    plugin_faults,
+    unknown_operator,
+)
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.builder.build_request import PluginUse
 from trtsmith.converter.graph.constant_nodes import branch_of
@@ -163,6 +168,11 @@ class _Planning:
             self._take_foreign(node)
         elif whose is None:
             self._add(node, Route.NATIVE, _IMPORTED)
+            if _is_somebodys(node):
+                self.warnings.append(
+                    f"node {node.name or node.output[0]!r} ({op_name(node)}): TensorRT's parser looks at no domain and "
+                    f"takes its own {node.op_type}; if yours computes something else: {new_command(node, self._path)}"
+                )
 
     def _add(self, node: onnx.NodeProto, route: Route, how: str, *, foreign: bool = False) -> None:
         self.nodes.append(PlannedNode(node.name, op_name(node), route, how, foreign=foreign))
@@ -196,6 +206,16 @@ class _Planning:
 
 
 _IMPORTED = "imported by TensorRT's ONNX parser"
+
+
+_OF_RUNTIMES = ("ai.onnx", "com.microsoft", "com.ms", "onnx", "org.pytorch", "trt", "tensorrt", "pkg.")
+"""How domains begin whose operators are what their names say."""
+
+
+def _is_somebodys(node: onnx.NodeProto) -> bool:
+    """Whether the node has a domain of its maker's, though TensorRT has an operator of its name."""
+    domain = normalise_domain(node.domain)
+    return bool(domain) and not domain.startswith(_OF_RUNTIMES) and not node.op_type.startswith("TRT_")
 
 
 def _long_names(proto: onnx.ModelProto) -> Iterator[Problem]:

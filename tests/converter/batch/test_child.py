@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.converter.batch.workers import NAME, left_in, pid_in, task, write_worker
-from tests.converter.models import inverse, relu
+from tests.converter.models import inverse, relu, written
 from tests.processes import children, has_ended
 from trtsmith.converter.batch.child import ChildSetup, TaskRunner
 from trtsmith.converter.batch.task import BatchTask, Event, Needs, TaskStatus
@@ -171,6 +171,15 @@ def test_a_folder_without_room_is_a_record(
 
 def real(name: str, source: Path, *words: str) -> BatchTask:
     return BatchTask(name=name, model=name, source=str(source), words=words, files=(source,))
+
+
+def test_a_model_that_tensorrt_refuses_ends_a_task(tmp_path: Path, scratch: Path) -> None:
+    """The contexts of its error lead back to where they began; the worker looked for a dead process in them for ever."""
+    text = "(float[2] x) => (float[2] y) { y = my.ScaledTanh <alpha = 1.0> (x) }"
+    refused = written(tmp_path / "m.onnx", text)
+    with TaskRunner(scratch, ChildSetup()) as runner:
+        done = runner.run(real("refused", refused, "--timeout", "60"), silent)
+    assert done.record.status is TaskStatus.REFUSED and "ScaledTanh" in done.record.problems[0].what
 
 
 def test_the_worker_runs_convert(tmp_path: Path, scratch: Path) -> None:

@@ -44,6 +44,17 @@ def test_routes(tmp_path: Path) -> None:
     assert not result.convertible and len(result.problems) == 1
 
 
+def test_an_operator_of_somebody_that_is_called_as_one_of_tensorrts(tmp_path: Path) -> None:
+    text = """(float[2, 2] x) => (float[2, 2] y) {
+        [a] a = my.ScaledTanh <alpha = 1.0> (x) [b] b = com.microsoft.Gelu (a) [c] y = Relu (b)
+    }"""
+    (warning,) = plan(rewrite(parsed(tmp_path / "m.onnx", text))).warnings
+    assert warning.startswith(
+        "node 'a' (my::ScaledTanh): TensorRT's parser looks at no domain and takes its own"
+    )
+    assert "trtsmith op new ScaledTanhPlugin --domain my --from-model" in warning
+
+
 def test_nodes_of_subgraphs_are_planned(tmp_path: Path) -> None:
     text = """(float[2, 2] x, bool c) => (float[2, 2] y) {
         [if] y = If (c) <then_branch = t () => (float[2, 2] t) { [inverse] t = com.microsoft.Inverse (x) },
@@ -218,7 +229,7 @@ def test_plugin_libraries_are_asked_once_what_they_hold(
 
     def asked_for(paths: Iterable[Path]) -> tuple[creators.HeldPlugins, ...]:
         asked.append(list(paths))
-        return (creators.HeldPlugins(theirs, (), False, ()),)
+        return (creators.HeldPlugins(theirs, (), "getCreators", ()),)
 
     monkeypatch.setattr(creators, "held_plugins", asked_for)
     theirs = tmp_path / "theirs.so"
