@@ -12,6 +12,7 @@ import onnx.defs
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.compile.sdk import kernel_headers, sdk_folder
+from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.scaffold.quoting import CPP_WORDS
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
@@ -86,8 +87,8 @@ def _of_name(names: Names) -> list[Problem]:
             )
         ]
     taken = ""
-    if onnx.defs.has(name):
-        taken = "is the name of an operator of ONNX, and TensorRT's parser would take a node for that"
+    if onnx.defs.has(name) or name in native_operators():
+        taken = "is the name of an operator of ONNX or of TensorRT's parser, which would take a node for that"
     elif name in by_name():
         taken = "is an operator that trtsmith has"
     elif (

@@ -30,6 +30,7 @@ def test_the_forms_are_those_of_a_definition(op: object) -> None:
         ("../Voxel", "is not a name for an operator"),
         ("V" * 70, "is not a name for an operator"),
         ("Relu", "an operator of ONNX"),
+        ("ScaledTanh", "of TensorRT's parser"),
         (OPS[0].name, "is an operator that trtsmith has"),
         ("Class", "Python has taken"),
         ("List", "Python has taken"),
