@@ -69,7 +69,8 @@ def export_module(source: TorchModule, folder: Path, progress: Progress) -> Expo
         return export_program(program_of(source), folder, source.translations, progress)
     except ConversionError as error:
         module = isinstance(source.module, torch.nn.Module) and not source.translations
-        if not module or (isinstance(error.__cause__, Exception) and refuses_shapes(error.__cause__)):
+        refused = isinstance(error.__cause__, Exception) and refuses_shapes(error.__cause__)
+        if not module or (refused and not _recurs(source.module)):
             raise
         progress("tracing the module with PyTorch's older exporter")
         found = _traced(source, folder)
@@ -78,6 +79,11 @@ def export_module(source: TorchModule, folder: Path, progress: Progress) -> Expo
         if problem := _array_problem(source):
             raise UsageError(problem) from error
         raise
+
+
+def _recurs(module: torch.nn.Module) -> bool:
+    """Whether it has a recurrent layer: torch.export fixes the length of a sequence, and the tracer does not."""
+    return any(isinstance(part, torch.nn.RNNBase) for part in module.modules())
 
 
 def _array_problem(source: TorchModule) -> Problem | None:
