@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
@@ -333,8 +334,16 @@ def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str,
 
 
 def _malformed(flag: str, text: str, form: str) -> UsageError:
-    what = f"{text!r} is not a shape"
-    return UsageError(what, f"{flag} {text}", form, f"{flag} {form.split(' (')[0]}")
+    what, fix = f"{text!r} is not a shape", f"{flag} {form.split(' (')[0]}"
+    name, _, value = text.rpartition("=")
+    parts = value.replace(",", "x").split(":")
+    if name and all(re.fullmatch(r"[0-9]{1,9}(?:[xX][0-9]{1,9})*", part) for part in parts):
+        if len(parts) == 2:
+            what += " range: of smallest, usual and largest shape two are there"
+            parts.insert(1, parts[1])
+        if len(parts) in (1, 3):
+            fix = f"{flag} {name}={':'.join(parts)}"
+    return UsageError(what, f"{flag} {text}", form, fix)
 
 
 def _twice(name: str, flag: str, text: str) -> UsageError:

@@ -82,7 +82,7 @@ def test_malformed_shapes_of_several_inputs(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "=", "x", "=1x3", "x=1x3:2x3", "x=1:1:1:1", "x=ax3", "x=-1x3", "x=1x3x", "x=xx", "x=1×3", "x=1e3", "x=１",
+    ["", "=", "x", "=1x3", "x=1:1:1:1", "x=ax3", "x=-1x3", "x=1x3x", "x=xx", "x=1×3", "x=1e3", "x=１",
      "x=1 x 3", "x=1.0", "x=9999999999999999999", "x=0x10x"],
 )  # fmt: skip
 def test_malformed_shapes(text: str) -> None:
@@ -91,6 +91,20 @@ def test_malformed_shapes(text: str) -> None:
     (problem,) = error.value.problems
     assert problem.where == f"--shapes {text}"
     assert problem.fix == "--shapes NAME=1x3x320x320:1x3x640x640:8x3x1280x1280"
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "fix"),
+    [
+        ("x=1x3:2x3", "two are there", "--shapes x=1x3:2x3:2x3"),
+        ("x=1,3,64", "is not a shape", "--shapes x=1x3x64"),
+        ("x=1,3:2,3:4,3", "is not a shape", "--shapes x=1x3:2x3:4x3"),
+    ],
+)
+def test_what_was_meant_is_the_fix(text: str, what: str, fix: str) -> None:
+    with pytest.raises(UsageError, match=what) as error:
+        parse_shapes([text])
+    assert error.value.problems[0].fix == fix and parse_shapes([fix.removeprefix("--shapes ")])
 
 
 @pytest.mark.parametrize(
