@@ -7,6 +7,7 @@ from functools import cache
 from docpages.marks import DocumentError, Parts
 from recordage.record_rows import ROWS
 from recordage.record_state import ABSENT, FRESH, RecordState, state_of
+from trtsmith.importers.counted import counted
 
 INDEX = "docs/evidence/index.md"
 
@@ -20,9 +21,17 @@ def part_of(page: str) -> Parts:
 
 
 def older_said(*files: str) -> str:
-    """A sentence on the records of a table."""
-    older = sum(_states()[file].state != FRESH for file in files)
-    return f"{older or 'None'} of its {len(files)} records measured other code than today's."
+    """A sentence on the age of a table's records."""
+    older = [state for file in files if (state := _states()[file]).state != FRESH]
+    if not older:
+        return "All of it was measured on this code."
+    days = sorted(filter(None, (state.date for state in older)))
+    if not days:
+        return "Its records name no date; the code has changed since."
+    when = f"from {days[0]} to {days[-1]}" if days[0] != days[-1] else f"on {days[0]}"
+    undated = len(older) - len(days)
+    also = f" ({counted(undated, 'record')} without a date)" if undated else ""
+    return f"Measured {when}{also}; the code has changed since."
 
 
 @cache

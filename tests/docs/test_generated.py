@@ -87,11 +87,18 @@ def test_records_have_their_age_on_their_pages(monkeypatch: pytest.MonkeyPatch) 
     assert "- `h200/selection.json`: measured at abcdef0, 2026-11-23" in lines
     assert len(record_ages.part_of(record_ages.INDEX)["age of records"]().splitlines()) == len(ROWS)
     assert not record_ages.part_of("README.md")
-    said = [
-        record_ages.older_said("h200/selection.json", file)
-        for file in ("h200/tuning.json", "h200/bench.json")
-    ]
-    assert said == [f"{older} of its 2 records measured other code than today's." for older in ("None", "1")]
+    states |= {"h200/tuning.json": replace(old, date="2026-11-25"), "judge.json": replace(old, date="")}
+    said = {
+        ("h200/selection.json",): "All of it was measured on this code.",
+        ("h200/selection.json", "h200/bench.json"): "Measured on 2026-11-23; the code has changed since.",
+        (
+            "h200/bench.json",
+            "h200/tuning.json",
+            "judge.json",
+        ): "Measured from 2026-11-23 to 2026-11-25 (1 record without a date); the code has changed since.",
+        ("judge.json",): "Its records name no date; the code has changed since.",
+    }
+    assert {files: record_ages.older_said(*files) for files in said} == said
     tables = {*figures.WITHOUT_GPU, *figures.ON_GPU, *figures.SPEED}
     assert tables == {row.file for row in ROWS if README in row.pages}, (
         "`make release` refuses these if they are old"
