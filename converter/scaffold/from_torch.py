@@ -27,6 +27,10 @@ _NEAR = 1e-3
 """Relative difference of the exported body to the function, above which sizes count as not taken."""
 
 
+_OLDEST = 13
+"""The first opset that is tried for a body, which the exporter writes in a new one: models may be older."""
+
+
 def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> Draft:
     """Drafts an operator from a function. Raises UsageError if that is not possible.
 
@@ -45,7 +49,9 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
     out_names = port_names(["output"] * len(first), "output", shapes)
     out_types = {name: called.narrow(array, dtypes) for name, array in zip(out_names, first, strict=True)}
     kinds_in, kinds_out = type_variables(dtypes, out_types, where)
-    body, opset = called.exported(shapes, dtypes, out_names)
+    body, newest = called.exported(shapes, dtypes, out_names)
+    older = (o for o in range(_OLDEST, newest) if called.agreeing(body, o, out_names)(shapes) is not None)
+    opset = next(older, newest)
     values = {scalar.name: scalar.value for scalar in signature.scalars}
     whole = {s.name: int(s.value) for s in signature.scalars if isinstance(s.value, int) and not s.boolean}
     rules = rules_or_error([shapes], whole, called.agreeing(body, opset, out_names), where)
