@@ -52,7 +52,7 @@ CASES: dict[str, Traits] = {
 
 
 def test_a_share_of_a_slow_table_runs_with_each_operator() -> None:
-    kept = CASES.keys() - left_out(CASES, {"a.py::test_x": 30.0})
+    kept = CASES.keys() - left_out(CASES, {"a.py::test_x": 60.0})
     operators = [one.partition("[")[2].partition("-")[0] for one in kept]
     assert {*operators} == {"Often", "Seldom", "Once"}
     assert 35 < len(kept) < 65
@@ -61,11 +61,11 @@ def test_a_share_of_a_slow_table_runs_with_each_operator() -> None:
 
 def test_rows_that_name_nothing_all_run() -> None:
     ids = [f"a.py::test_x[{number}]" for number in range(100)]
-    assert left_out(alike(ids), {"a.py::test_x": 30.0}) == set()
+    assert left_out(alike(ids), {"a.py::test_x": 60.0}) == set()
 
 
 def test_rows_left_out_of_a_slow_table_are_drawn() -> None:
-    seconds = {"a.py::test_x": 30.0}
+    seconds = {"a.py::test_x": 60.0}
     draws = [left_out(CASES, seconds, f"10:{seed}") for seed in range(100)]
     assert frozenset.intersection(*draws) == frozenset()
 
