@@ -42,7 +42,7 @@ programs:  ## install Chromium, zsh and fish from Debian as root, for the tests 
 # Hundreds of processes start here: each would compile this checkout anew where the environment forbids to keep bytecode.
 test: export PYTHONDONTWRITEBYTECODE =
 RUN_TESTS = $(IN_ENV) python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 25 --durations-min 1
-test:  ## the tests that a change needs, on all cores: of slow tests with several rows the fastest row (tests/selection.py)
+test:  ## the tests that a change needs, on all cores: of slow tests with several rows a few (tests/selection.py)
 	@$(RUN_TESTS) --quick $(ARGS)
 
 test-all: export PYTHONDONTWRITEBYTECODE =

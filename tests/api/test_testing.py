@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.converter.plugin.fixtures import library
 from trtsmith import testing
-from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.importers.opdef import Case, OpDef
 from trtsmith.importers.registry import OPS
 
@@ -64,7 +64,7 @@ def test_a_library_that_is_not_there_or_lacks_the_operator(tmp_path: Path) -> No
         testing.check_library(tmp_path / "lib.so", [OP])
     stranger = replace(OP, name="NobodyHasIt", cases=())
     with pytest.raises(AssertionError, match="the library lacks NobodyHasIt"):
-        testing.check_library(plugin_library(), [stranger], gpu=False)
+        testing.check_library(library("good_v3"), [stranger], gpu=False)
 
 
 def test_errors_that_hide_behind_values_that_are_not_finite() -> None:

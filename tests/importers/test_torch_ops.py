@@ -68,11 +68,9 @@ def test_schema_has_tensors_in_port_order_then_fields_with_their_defaults() -> N
     [pytest.param(op, case, id=i) for (op, case), i in zip(CASES, CASE_IDS, strict=True) if op in IN_TORCH],
 )
 def test_fake_results_are_like_real_ones(op: Any, case: Any) -> None:
-    tensors = [
-        torch.from_numpy(array) for array in (case_inputs(op, case).get(p.name) for p in op.inputs)
-        if array is not None
-    ]  # fmt: skip
-    names = [p.name for p in op.inputs if p.name in case_inputs(op, case)]
+    inputs = case_inputs(op, case)
+    names = [p.name for p in op.inputs if p.name in inputs]
+    tensors = [torch.from_numpy(inputs[name]) for name in names]
     function = getattr(torch.ops.trtsmith, op.snake_name)
     fields = {n: list(v) if isinstance(v, tuple) else v for n, v in case.fields.items()}
     real = function(**dict(zip(names, tensors, strict=True)), **fields)

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-_STEPS = 600
-
-
-def _inside(box: np.ndarray, x: np.ndarray, y: np.ndarray, turn: float) -> np.ndarray:
-    sine, cosine = np.sin(turn * box[4]), np.cos(turn * box[4])
-    along, across = (x - box[0]) * cosine + (y - box[1]) * sine, (y - box[1]) * cosine - (x - box[0]) * sine
-    found: np.ndarray = (abs(along) <= box[2] / 2) & (abs(across) <= box[3] / 2)
-    return found
+_LINES = 600
 
 
 def overlap(a: np.ndarray, b: np.ndarray, turn: float = 1.0) -> float:
-    """Intersection over union of boxes (x, y, width, height, angle), by the points of a grid over the first: to 1 in 300.
+    """Intersection over union of boxes (x, y, width, height, angle), by lines along the first: to 1 in 300.
 
+    Of each line, the stretch within the second box counts, which its two pairs of sides bound.
     turn: 1 for angles from x towards y, -1 for the other way.
     """
-    along, across = np.meshgrid(*[(np.arange(_STEPS) + 0.5) / _STEPS - 0.5] * 2)
+    across = ((np.arange(_LINES) + 0.5) / _LINES - 0.5) * a[3]
     sine, cosine = np.sin(turn * a[4]), np.cos(turn * a[4])
-    x = a[0] + along * a[2] * cosine - across * a[3] * sine
-    y = a[1] + along * a[2] * sine + across * a[3] * cosine
-    area = a[2] * a[3]
-    common = area * float(_inside(b, x, y, turn).mean())
-    return common / (area + b[2] * b[3] - common)
+    # Where each line passes the middle of the first, seen from the middle of the second.
+    x, y = a[0] - b[0] - across * sine, a[1] - b[1] + across * cosine
+    sine_b, cosine_b = np.sin(turn * b[4]), np.cos(turn * b[4])
+    first, last = np.full(_LINES, -a[2] / 2), np.full(_LINES, a[2] / 2)
+    for size, u, v in ((b[2], cosine_b, sine_b), (b[3], -sine_b, cosine_b)):  # the directions of b's sides
+        slope, middle = cosine * u + sine * v, x * u + y * v
+        if abs(slope) < 1e-12:  # parallel to these sides: all of the line, or nothing
+            last = np.where(abs(middle) <= size / 2, last, first)
+            continue
+        ends = np.sort([(side - middle) / slope for side in (-size / 2, size / 2)], axis=0)
+        first, last = np.maximum(first, ends[0]), np.minimum(last, ends[1])
+    common = float(np.maximum(last - first, 0).mean()) * a[3]
+    return common / float(a[2] * a[3] + b[2] * b[3] - common)

@@ -30,8 +30,9 @@ def matrices(*shape: int) -> np.ndarray:
 
 
 def runs(result: Rewritten, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    onnx.checker.check_model(expand(result.model).proto, full_check=True)
-    return run(expand(result.model), feeds)
+    expanded = expand(result.model)
+    onnx.checker.check_model(expanded.proto, full_check=True)
+    return run(expanded, feeds)
 
 
 def test_every_foreign_example_in_one_model(tmp_path: Path) -> None:
