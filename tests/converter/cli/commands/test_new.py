@@ -234,7 +234,7 @@ def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "half_fold" / "definition.py").read_text()
     assert "The sum of both halves." in definition
-    assert "expansion_opset=13," in definition  # the oldest in which the body, of a newer one, gives the same
+    assert "expansion_opset=15," in definition  # the oldest in which the body, of a newer one, gives the same
     assert 'made = python_function(half_fold)(x=tensors["x"], scale=fields["scale"])' in definition
     tests = own_tests()
     assert tests.code == 0, tests.out
