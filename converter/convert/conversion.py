@@ -72,10 +72,12 @@ class Conversion:
         if not built.size and self.bundle is not None:
             made = f"to be built on {', '.join(built.targets)}"
         told = (f"{verdict.words}: {verdict.reason}", verdict.told_run) if verdict else ()
+        reduced = self.rewritten.precision
         return {
             "verdict": one_line("; ".join(filter(None, told))) if verdict else "not asked for",
             "engine": one_line(f"{where} ({made})"),
             "nodes": ", ".join(f"{count} {route}" for route, count in self.plan.routes().items()) or "none",
+            **({} if reduced is None else {"types": one_line(reduced.summary())}),
         }
 
     def _repr_html_(self) -> str:

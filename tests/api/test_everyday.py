@@ -58,6 +58,14 @@ def test_a_conversion_is_three_lines_and_a_page_of_a_notebook(tmp_path: Path, lo
     assert log.lines == lines and any(line.startswith("build: ") for line in lines)
 
 
+def test_a_conversion_in_float16_says_what_stayed_in_float32(tmp_path: Path) -> None:
+    done = trtsmith.convert(
+        inverse(tmp_path / "m.onnx"), target="sm86", verify=None, precision="fp16", keep_fp32="*"
+    )
+    (types,) = (line for line in repr(done).split("\n") if line.startswith("types:"))
+    assert "0 nodes in float16, 2 kept in float32" in types
+
+
 def test_a_log_that_nobody_asked_for_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = trtsmith.convert(inverse(tmp_path / "m.onnx"), target="sm86", verify=None)
     assert repr(done).split("\n")[0] == "verdict: not asked for" and "in memory (" in repr(done)
