@@ -68,7 +68,7 @@ _AFTER: Mapping[str, str] = {
 
 NOTES: Mapping[str, str] = {
     "unsteady": "the engine gives other numbers for {output!r} each time it runs on the same inputs, up to {off:.1e} apart: "
-    "the fault is in TensorRT's kernels, not in the graph",
+    "the fault is in kernels, TensorRT's or a plugin's, not in the graph",
     "moved by inputs": "inputs that differ by {by:.0e} of themselves, as rounding in float32 makes them, change "
     "{output!r}{place} by {changed:.1e} in onnxruntime, too: for these inputs the network is ill-conditioned",
     "original differs": "the exported model itself differs from the expected {output!r} by {changed:.1e} in onnxruntime, "
