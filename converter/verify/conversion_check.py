@@ -32,7 +32,14 @@ from trtsmith.converter.verify.candidates import (
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.elsewhere import ComparisonElsewhere, allowance_elsewhere
 from trtsmith.converter.verify.findings import finding
-from trtsmith.converter.verify.given import load_expected, load_inputs, profile_of, told, unused_arrays
+from trtsmith.converter.verify.given import (
+    check_indices,
+    load_expected,
+    load_inputs,
+    profile_of,
+    told,
+    unused_arrays,
+)
 from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.other_sizes import Place, compared_at, ends_of, runs_at, size_in_words
 from trtsmith.converter.verify.reduced import STEPS, run_quantized
@@ -415,6 +422,7 @@ def prepare(
     if inputs is not None:
         feeds = load_inputs(inputs, specs)
         where = named_source("--inputs", inputs)
+        check_indices(feeds, original.proto.graph, where)
         number = profile_of(feeds, specs, profiles, values, where)
         unused = unused_arrays(array_names(inputs), (*feeds, *frozen), where)
         source = replace(source, fixed=first.fixed, unused=unused)

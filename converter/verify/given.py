@@ -177,6 +177,27 @@ def unused_arrays(names: Iterable[str], inputs: Iterable[str], where: str) -> tu
     return (f"{not_used}: the model's inputs are {', '.join(map(repr, known))}",)
 
 
+def check_indices(feeds: Mapping[str, np.ndarray], graph: onnx.GraphProto, where: str) -> None:
+    """Raises UsageError for inputs that index a table of the model beyond its end. where: flag and source of the arrays."""
+    tables = {tensor.name: tensor.dims for tensor in graph.initializer}
+    for node in graph.node:
+        if (
+            node.op_type != "Gather"
+            or node.domain
+            or node.input[0] not in tables
+            or node.input[1] not in feeds
+        ):
+            continue
+        table, name = node.input
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+        size, ids = tables[table][axis], feeds[name]
+        beyond = np.argwhere((ids < -size) | (ids >= size))
+        if len(beyond):
+            at = tuple(map(int, beyond[0]))
+            what = f"{name}[{', '.join(map(str, at))}] is {ids[at]}, and the table {table!r} that it indexes has {size}"
+            raise UsageError(what, where, f"whole numbers from 0 to {size - 1}", f"correct {name!r}")
+
+
 def _nameless(path: Path, specs: Sequence[InputSpec], where: str, flag: str, kind: str) -> UsageError:
     """The error for an .npy file, which has one array and no name."""
     reading = f'{{"": np.load({json.dumps(str(path))})}}'

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
-from trtsmith.converter.verify.given import load_expected, profile_of
+from trtsmith.converter.verify.given import check_indices, load_expected, profile_of
 from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 
 FLOATS = [1.0, 0.1, -3e4, float("inf"), float("nan"), 0.0]
@@ -126,3 +126,27 @@ def test_inputs_outside_of_every_profile_are_refused(batch: int, k: int, said: s
 
 def test_a_model_without_dynamic_inputs_has_one_profile() -> None:
     assert profile_of({"w": np.ones(3, np.float32)}, SPECS[2:], [{}], {}, "") == 0
+
+
+@pytest.mark.parametrize(
+    ("ids", "beyond"),
+    [
+        ([[0, 4]], ""),
+        ([[-5, 1]], ""),
+        ([[1, 5]], "ids[0, 1] is 5,"),
+        ([[-6, 9]], "ids[0, 0] is -6,"),
+        ([[3_000_000_000]], "3000000000"),
+    ],
+)
+def test_indices_beyond_a_table_are_refused(ids: list[list[int]], beyond: str) -> None:
+    weights = helper.make_tensor("table", TensorProto.FLOAT, [2, 5], [0.0] * 10)
+    node = helper.make_node("Gather", ["table", "ids"], ["y"], axis=1)
+    graph = helper.make_graph([node], "g", [], [], [weights])
+    if not beyond:
+        check_indices({"ids": np.array(ids)}, graph, "--inputs a.npz")
+        return
+    with pytest.raises(UsageError) as error:
+        check_indices({"ids": np.array(ids)}, graph, "--inputs a.npz")
+    (problem,) = error.value.problems
+    assert beyond in problem.what and problem.what.endswith("'table' that it indexes has 5")
+    assert problem.expected == "whole numbers from 0 to 4"
