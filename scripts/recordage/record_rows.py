@@ -172,12 +172,6 @@ ROWS = (
         "scripts/popular_networks.py --again --python .cache/exporters/venv/bin/python",
     ),
     RecordRow(
-        *("h200/engines_networks.json", 9, (*ENGINE, _engines("networks", "network_list"))),
-        _evidence("gpu-engines"),
-        _ENGINES + "networks --networks deformable_detr deformable_detr_grid_sample",
-        "bundle",
-    ),
-    RecordRow(
         *("h200/engines_onnx.json", 2, (*ENGINE, _engines("node_tests"))),
         (README, *_evidence("gpu-engines")),
         _ENGINES + "onnx-tests",
@@ -213,6 +207,19 @@ ROWS = (
         "bundle",
     ),
     RecordRow(
+        "h200/networks.json",
+        7,
+        _whole(
+            (*_ATTENTION, _CONVOLUTION),
+            *("deformable_detr", "centernet_dcn", "bevformer_layer", "basicvsrpp_alignment"),
+        ),
+        (README, *_evidence("networks")),
+        _NETWORKS
+        + "deformable_detr centernet_dcn bevformer_layer basicvsrpp_alignment --precision fp16 fp32 "
+        "--way plugins 'plugins, softmax apart' GridSample native eager",
+        "bundle",
+    ),
+    RecordRow(
         "h200/real_networks_types.json",
         5,
         (RULES, JUDGE, BUILDER, _script("bench_real_networks.py", "realnetworks/*")),
@@ -226,16 +233,9 @@ ROWS = (
         "bundle",
     ),
     RecordRow(
-        "h200/networks.json",
-        7,
-        _whole(
-            (*_ATTENTION, _CONVOLUTION),
-            *("deformable_detr", "centernet_dcn", "bevformer_layer", "basicvsrpp_alignment"),
-        ),
-        (README, *_evidence("networks")),
-        _NETWORKS
-        + "deformable_detr centernet_dcn bevformer_layer basicvsrpp_alignment --precision fp16 fp32 "
-        "--way plugins 'plugins, softmax apart' GridSample native eager",
+        *("h200/engines_networks.json", 9, (*ENGINE, _engines("networks", "network_list"))),
+        _evidence("gpu-engines"),
+        _ENGINES + "networks --networks deformable_detr deformable_detr_grid_sample",
         "bundle",
     ),
     RecordRow(

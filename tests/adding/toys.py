@@ -96,11 +96,15 @@ def _inserted(text: str, place: str, line: str) -> str:
 
 
 def run_in(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run this Python with the checkout's modules: -S keeps an installed trtsmith of another checkout out."""
+    """Run this Python with the checkout's modules: -S keeps an installed trtsmith of another checkout out.
+
+    The documents' ages need the history, which the copy has not.
+    """
     specs = [importlib.util.find_spec(name) for name in ("onnx", "pytest")]
     packages = {str(Path(spec.origin).parents[1]) for spec in specs if spec is not None and spec.origin}
     folders = [str(checkout), str(checkout / "scripts"), *sorted(packages)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    environment |= {"GIT_DIR": str(ROOT / ".git"), "GIT_WORK_TREE": str(checkout)}
     return subprocess.run(
         [sys.executable, "-S", *arguments],
         cwd=checkout,

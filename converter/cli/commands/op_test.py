@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON on stdout")
     add_options(parser, plugin.Tests)
     add_options(parser, Replacing)
-    parser.set_defaults(plugins_from_packages=False, model=None, shapes=(), reference=())
+    parser.set_defaults(plugins_from_packages=False, model=None, shapes=(), reference=(), init=None)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -97,7 +97,7 @@ def test_torch_takes_and_gives_bfloat16(tmp_path: Path, monkeypatch: pytest.Monk
     [
         ("nothing", "names no function"),
         ("users_code_for_bench:", "names no function"),
-        ("users_code_for_bench:absent", "cannot be loaded"),
+        ("users_code_for_bench:absent", "is not a function of"),
         ("no_such_module_here:make", "cannot be loaded"),
         ("users_code_for_bench:number", "is not a function"),
     ],

@@ -45,10 +45,6 @@ _EXAMPLES = (
         }""",
         reference=True,
     ),
-)
-"""Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
-
-_BROADCAST = (
     Example(
         "scalars",
         """<ir_version: 8, opset_import: ["" : 15]>
@@ -62,6 +58,10 @@ _BROADCAST = (
         feeds={"x": np.array(1, np.float32), "z": np.array([1, 2], np.float16)},
         rtol=1e-3,
     ),
+)
+"""Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
+
+_BROADCAST = (
     Example(
         "a number for each row",
         """<ir_version: 8, opset_import: ["" : 18]>

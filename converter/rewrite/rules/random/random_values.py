@@ -1,7 +1,8 @@
 """Rewrites Bernoulli, Multinomial, and random tensors of types that TensorRT does not draw.
 
-All draw from RandomUniformLike or its kin in float32, which TensorRT has. ONNX prescribes distributions, not values: a seed
-makes a run of one runtime repeatable, and two runtimes never draw the same.
+All draw from RandomUniformLike or its kin in float32, which TensorRT has, and of scalars TensorRT-RTX 1.7.1 has not: Myelin
+fails ("Copy operation 'y_shape_concat' has 1 inputs"). ONNX prescribes distributions, not values:
+a seed makes a run of one runtime repeatable, and two runtimes never draw the same.
 
 Keeps random numbers apart from the arithmetic behind them, which TensorRT-RTX computes wrong where it broadcasts them.
 
@@ -51,7 +52,7 @@ _TYPES = {name: NUMBERS[name] for name in ("float16", "float32", "float64", "bfl
     "RandomUniformLike",
 )
 def random_values_rule(node: NodeView) -> Replacement | Refusal | None:
-    """Rewrites Bernoulli, Multinomial, and random numbers of other types."""
+    """Rewrites Bernoulli, Multinomial, random scalars, and random numbers of other types."""
     if node.op_type == "Bernoulli":
         return _bernoulli(node)
     if node.op_type == "Multinomial":
@@ -98,16 +99,28 @@ def _multinomial(node: NodeView) -> Replacement:
 
 
 def _other_type(node: NodeView) -> Replacement | None:
-    """Draws float64 and bfloat16 in float32 with a Cast; None for other nodes."""
+    """Draws float64 and bfloat16 in float32 with a Cast, and scalars as one-element vectors; None for other nodes."""
     wanted = node.attributes.get("dtype")
     if not wanted and node.inputs:
         wanted = _TYPES.get(node.dtype(0) or "")
-    if not wanted or wanted in _DRAWN:
+    cast = bool(wanted) and wanted not in _DRAWN
+    scalar = (node.rank(0) if node.inputs else len(node.attributes["shape"])) == 0
+    if not cast and not scalar:
         return None
     w = Writer(node)
-    like = [w.Cast(value, to="float32") for value in w.x]
-    drawn = w.write(node.op_type, *like, **{**_given(node), "dtype": _FLOAT})
-    return Replacement(w.finish(w.Cast(drawn, to=wanted)), "drawn in float32, then cast")
+    given = _given(node)
+    like = list(w.x)
+    if cast:
+        given["dtype"] = _FLOAT
+        like = [w.Cast(value, to="float32") for value in like]
+    if scalar and like:
+        like = [w.Unsqueeze(like[0], axes=[0])]
+    elif scalar:
+        given["shape"] = [1]
+    drawn = w.write(node.op_type, *like, **given)
+    drawn = w.Squeeze(drawn, axes=[0]) if scalar else drawn
+    what = [*["as a vector of one element"] * scalar, *["in float32, then cast"] * cast]
+    return Replacement(w.finish(w.Cast(drawn, to=wanted) if cast else drawn), f"drawn {' and '.join(what)}")
 
 
 def _given(node: NodeView) -> dict[str, Any]:
@@ -125,13 +138,8 @@ def _given(node: NodeView) -> dict[str, Any]:
 def random_broadcast_rule(node: NodeView) -> Replacement | None:
     """Draws random numbers with one more axis of size 1, and takes the maximum over it.
 
-    TensorRT-RTX does not fuse a reduction with the arithmetic behind it. Of scalars, which Myelin cannot draw ("Copy
-    operation 'y_shape_concat' has 1 inputs"), any target needs the axis.
+    TensorRT-RTX does not fuse a reduction with the arithmetic behind it.
     """
-    scalar = (node.rank(0) if node.inputs else len(node.attributes["shape"])) == 0
-    faulty = any(map(node.has, _FAULTS))
-    if not scalar and not faulty:
-        return None
     if [reader and reader.op_type for reader in node.readers(0)] == ["ReduceMax"]:
         return None
     w = Writer(node)
@@ -140,8 +148,7 @@ def random_broadcast_rule(node: NodeView) -> Replacement | None:
         given["shape"] = [1, *node.attributes["shape"]]
     drawn = w.write(node.op_type, *(w.Unsqueeze(like, axes=[0]) for like in w.x), **given)
     result = w.reduce("ReduceMax", drawn, [0], keepdims=False)
-    notes = (node.because(_FAULTS),) if faulty else ()
-    return Replacement(w.finish(result), "drawn with an axis of size 1", notes=notes)
+    return Replacement(w.finish(result), "drawn with an axis of size 1", notes=(node.because(_FAULTS),))
 
 
 @node_rule("training-dropout", "Dropout")

@@ -118,6 +118,7 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
         "constant-logic",
         "depthwise-filters",
         "log-sums",
+        "random-broadcast",
         "masked-fill",
         "scalar-tile",
         "short-reductions",
