@@ -212,11 +212,14 @@ def test_doctor_works_where_onnx_is_missing() -> None:
 def test_no_command_runs_what_it_was_told_to_leave_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.py").write_text("raise RuntimeError('this was run')\n")
-    installed(tmp_path, "mine_dist", "mine")
+    (tmp_path / "raises_on_import.py").write_text("raise RuntimeError('this was run')\n")
+    installed(tmp_path, "mine_dist", "raises_on_import")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert main(["ops"]) == 2
     said = capsys.readouterr()
     assert said.out == "" and "entry point mine_dist of mine_dist 1.2: RuntimeError: this was run" in said.err
-    assert "mine.py, line 1: raise RuntimeError" in said.err and "--no-plugins-from-packages" in said.err
+    assert (
+        "raises_on_import.py, line 1: raise RuntimeError" in said.err
+        and "--no-plugins-from-packages" in said.err
+    )
     assert main(["ops", "--no-plugins-from-packages"]) == 0
