@@ -65,3 +65,13 @@ def problems_named(file: Path, users: object) -> Iterator[None]:
     except TrtsmithError as error:
         problems = [p.reworded(lambda text: text.replace(str(file), str(users))) for p in error.problems]
         raise type(error)(problems) from error
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields the error and what it came of, each once: contexts may lead back to where they began."""
+    seen: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in seen:
+        yield one
+        seen.append(one)
+        one = one.__cause__ or one.__context__

@@ -20,7 +20,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -29,7 +29,7 @@ from typing import Any
 
 import psutil
 
-from trtsmith.converter.base.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError
+from trtsmith.converter.base.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError, causes
 from trtsmith.converter.base.progress import Steps
 from trtsmith.converter.batch.results.document import PAGE
 from trtsmith.converter.batch.task import ENGINE
@@ -188,21 +188,11 @@ def _run_command(options: argparse.Namespace, console: Console) -> _CommandOutco
 
 def _death(error: TrtsmithError) -> dict[str, Any] | None:
     """The death of a child process, if it made the command fail. refused: whether the model is to blame."""
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, ChildDied):
             refused = isinstance(error, BuildRefused) and not cause.timed_out
             return {"timed_out": cause.timed_out, "code": cause.code, "refused": refused}
     return None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came of, each once: contexts may lead back to where they began."""
-    found, seen = set[int](), error.__cause__ or error.__context__
-    yield error
-    while seen is not None and id(seen) not in found and seen is not error:
-        yield seen
-        found.add(id(seen))
-        seen = seen.__cause__ or seen.__context__
 
 
 def _read(path: Path) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from trtsmith.converter.base.errors import causes
 from trtsmith.converter.base.process.foreign_code import handlers_in_force
 from trtsmith.importers.problem import Problem
 
@@ -52,11 +53,9 @@ def signals_unwind() -> Iterator[None]:
 
 def raise_signal(error: Exception) -> None:
     """Raises the exception of a signal that an import turned into an ImportError, as C libraries do."""
-    cause: BaseException | None = error if isinstance(error, ImportError) else None
-    while cause is not None:
+    for cause in causes(error) if isinstance(error, ImportError) else ():
         if isinstance(cause, (KeyboardInterrupt, SystemExit)):
             raise cause from None
-        cause = cause.__cause__ or cause.__context__
 
 
 def _unwind(number: int, frame: FrameType | None) -> None:

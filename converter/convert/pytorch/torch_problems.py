@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
+from trtsmith.converter.base.errors import causes
 from trtsmith.importers.problem import Problem
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|\[9[0-9]m|\[0m")
@@ -124,7 +124,7 @@ def export_problem(error: Exception, name: str) -> Problem:
 
 def translation_problem(error: Exception, name: str, places: dict[str, str]) -> Problem:
     """Returns the problem for a refusal by torch.onnx.export. places: where each operator is called, by its name."""
-    chain = _chain(error)
+    chain = [*causes(error)]
     for one in chain:
         found = _UNTRANSLATED.search(str(one))
         if found:
@@ -153,16 +153,6 @@ def no_kernel(error: Exception) -> str:
     if found:
         return f"{found[1]} has no {found[2]} implementation"
     return f"{type(error).__name__}: {_first(str(error))}"
-
-
-def _chain(error: BaseException) -> Sequence[BaseException]:
-    """The error and its causes, outermost first."""
-    found: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in found:
-        found.append(one)
-        one = one.__cause__ or one.__context__
-    return found
 
 
 def _first(said: str) -> str:
