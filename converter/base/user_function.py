@@ -134,11 +134,16 @@ def _imported(name: str) -> ModuleType:
     file = Path(name).absolute()
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {name}")
-    spec = importlib.util.spec_from_file_location(str(file), file)  # another json.py stays what it is
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     with _importable(str(file.parent)):
-        spec.loader.exec_module(module)
+        return import_file(str(file), file)  # another json.py stays what it is
+
+
+def import_file(name: str, file: Path, folders: list[str] | None = None) -> ModuleType:
+    """Runs the file as the module `name`. folders: of its submodules, if it is a package. Raises what its code raises."""
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 

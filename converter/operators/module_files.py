@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import RLock
 from types import ModuleType
 
+from trtsmith.converter.base.user_function import import_file
 from trtsmith.converter.operators.package_files import outermost_folder, package_of_folder
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.operators.watched_import import import_watched
@@ -136,12 +137,8 @@ def _loaded(
 def _first(root_name: str, root_file: Path, name: str) -> ModuleType:
     """Load the top-level module from its file, then the module inside of it."""
     folders = [str(root_file.parent)] if root_file.name == "__init__.py" else None
-    spec = importlib.util.spec_from_file_location(root_name, root_file, submodule_search_locations=folders)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[root_name] = module
     try:
-        spec.loader.exec_module(module)
+        module = import_file(root_name, root_file, folders)
         found = import_module(name)
     except BaseException:
         _forget(root_name)

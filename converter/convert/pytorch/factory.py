@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import traceback
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.user_function import import_file
 from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchModule
 from trtsmith.converter.operators.module_files import module_name
 from trtsmith.importers.problem import Problem
@@ -58,11 +58,7 @@ def _of_file(file: Path) -> ModuleType:
     sys.path.insert(0, str(file.parents[name.count(".")]))
     if "." in name:
         return import_module(name)
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return import_file(name, file)
 
 
 def _source(given: Any, name: str) -> TorchModule:
