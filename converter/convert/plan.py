@@ -143,6 +143,7 @@ class _Planning:
         read = value_types(proto, {name for node in plugged for name in node.input}) if plugged else {}
         self._shapes, self._dtypes = shapes_of(read), dtypes_of(read)
         self.told: set[str] = set()
+        self._warned: set[str] = set()
         self.nodes: list[PlannedNode] = []
         self.plugins: list[PluginUse] = []
         self.others: list[PluginUse] = []
@@ -168,7 +169,8 @@ class _Planning:
             self._take_foreign(node)
         elif whose is None:
             self._add(node, Route.NATIVE, _IMPORTED)
-            if _is_somebodys(node):
+            if _is_somebodys(node) and op_name(node) not in self._warned:
+                self._warned.add(op_name(node))
                 self.warnings.append(
                     f"node {node.name or node.output[0]!r} ({op_name(node)}): TensorRT's parser looks at no domain and "
                     f"takes its own {node.op_type}; if yours computes something else: {new_command(node, self._path)}"

@@ -46,7 +46,8 @@ def test_routes(tmp_path: Path) -> None:
 
 def test_an_operator_of_somebody_that_is_called_as_one_of_tensorrts(tmp_path: Path) -> None:
     text = """(float[2, 2] x) => (float[2, 2] y) {
-        [a] a = my.ScaledTanh <alpha = 1.0> (x) [b] b = com.microsoft.Gelu (a) [c] y = Relu (b)
+        [a] a = my.ScaledTanh <alpha = 1.0> (x) [b] b = com.microsoft.Gelu (a) [c] c = Relu (b)
+        [again] y = my.ScaledTanh <alpha = 2.0> (c)
     }"""
     (warning,) = plan(rewrite(parsed(tmp_path / "m.onnx", text))).warnings
     assert warning.startswith(
