@@ -56,9 +56,10 @@ def measure(
     request: PairRequest, device: Device, runners: list[Runner], clock: Clock, warn: Callable[[str], None]
 ) -> dict[str, Any]:
     """`main` on an existing device and runners. Searches on one machine time their engines one after another."""
-    lanes = _opened(request, device, runners)
-    with folder_lock(Path(tempfile.gettempdir()), warn):
-        times = _timed(lanes, request.rounds, clock)
+    lanes, times = _opened(request, device, runners), list[list[float]]()
+    if lanes:
+        with folder_lock(Path(tempfile.gettempdir()), warn):
+            times = _timed(lanes, request.rounds, clock)
     return {"ms": times, "memory": [runner.info.device_memory for runner in runners]}
 
 
