@@ -175,3 +175,21 @@ def test_each_model_is_a_function_for_timing() -> None:
             assert torch.equal(right, tensor)
     with pytest.raises(AttributeError, match="there is no model 'absent'; there are "):
         timed.absent  # noqa: B018
+
+
+def test_positions_in_float16_read_beside_in_a_wide_photograph() -> None:
+    """Why GridSample of images over 640 pixels stays in float32 (converter/rewrite/precision/policy.py)."""
+    width, height = 1333, 800
+    photo = load_photo().repeat(1, 2, 3)[None, :, :height, :width]
+    turn = torch.tensor([[[0.99, 0.02, 0.01], [-0.02, 0.99, 0.01]]])
+    places = torch.nn.functional.affine_grid(turn, [1, 3, height, width], align_corners=True)
+
+    def off(image: torch.Tensor, at: torch.Tensor) -> float:
+        found, right = (
+            torch.nn.functional.grid_sample(x, g, align_corners=True)
+            for x, g in ((image, at), (photo, places))
+        )
+        return float((found - right).norm() / right.norm())
+
+    rounded = photo.half().float()
+    assert off(rounded, places) < 2e-4 and 0.8e-2 < off(rounded, places.half().float()) < 1.2e-2
