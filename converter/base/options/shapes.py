@@ -339,7 +339,7 @@ def _malformed(flag: str, text: str, form: str) -> UsageError:
     parts = value.replace(",", "x").split(":")
     if name and all(re.fullmatch(r"[0-9]{1,9}(?:[xX][0-9]{1,9})*", part) for part in parts):
         if len(parts) == 2:
-            what += " range: of smallest, usual and largest shape two are there"
+            what += ": a range has three, and two are given"
             parts.insert(1, parts[1])
         if len(parts) in (1, 3):
             fix = f"{flag} {name}={':'.join(parts)}"

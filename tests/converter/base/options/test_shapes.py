@@ -96,7 +96,7 @@ def test_malformed_shapes(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
     [
-        ("x=1x3:2x3", "two are there", "--shapes x=1x3:2x3:2x3"),
+        ("x=1x3:2x3", "a range has three, and two are given", "--shapes x=1x3:2x3:2x3"),
         ("x=1,3,64", "is not a shape", "--shapes x=1x3x64"),
         ("x=1,3:2,3:4,3", "is not a shape", "--shapes x=1x3:2x3:4x3"),
     ],
