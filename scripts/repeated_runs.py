@@ -22,6 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from gpucheck.metrics import relative_error  # noqa: E402
 from harness.run_record import gpu_parser, gpu_record  # noqa: E402
 
 RUNS = 200
@@ -105,9 +106,9 @@ def _load(beside: bool) -> Iterator[None]:
 
 def spread(results: Sequence[np.ndarray]) -> tuple[int, float]:
     """How many results are further than CLOSE from the commonest, ||y - x|| / ||x||, and how far the furthest is."""
-    common = np.frombuffer(Counter(map(np.ndarray.tobytes, results)).most_common(1)[0][0], results[0].dtype)
-    known = common.astype(np.float64)
-    apart = [float(np.linalg.norm(one.reshape(-1) - known) / np.linalg.norm(known)) for one in results]
+    bits = [result.tobytes() for result in results]
+    common = results[bits.index(Counter(bits).most_common(1)[0][0])]
+    apart = [relative_error(result, common) for result in results]
     return sum(one > CLOSE for one in apart), max(apart)
 
 

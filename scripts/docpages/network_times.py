@@ -62,14 +62,14 @@ def measured(records: Sequence[Record]) -> list[tuple[Record, Record]]:
 
 
 def render(records: Sequence[Record]) -> str:
-    return f"{_machine(records[0])}\n\n{table_of(measured(records), COLUMNS)}"
+    return f"{_machine(records[0])}. Medians in ms.\n\n{table_of(measured(records), COLUMNS)}"
 
 
 def _machine(record: Record) -> str:
     packages = record["packages"]
     return (
         f"{record['gpu']}, driver {record['driver']}, tensorrt-rtx-cu13 {packages.get('tensorrt-rtx-cu13')}, "
-        f"torch {packages.get('torch')}. Medians in ms."
+        f"torch {packages.get('torch')}"
     )
 
 
@@ -152,13 +152,8 @@ def read_real_sizes() -> Record:
 
 def render_real_sizes(record: Record) -> str:
     """Every measured network, with time and error of each way."""
-    packages, done = record["packages"], [row for row in record["rows"] if "died" not in row]
-    rows = [(row["network"], *(_time_and_error(row["rows"].get(way, {})) for way in _REAL)) for row in done]
+    done = [row for row in record["rows"] if "died" not in row]
     missing = [row["network"] for row in record["rows"] if "died" in row]
-    said = (
-        f"{record['gpu']}, driver {record['driver']}, tensorrt-rtx-cu13 {packages['tensorrt-rtx-cu13']}, torch "
-        f"{packages['torch']}, commit {record['commit'][:7]}. Medians in µs, and errors."
-    )
     left = f"\n\nNot measured in this run, whose time was over: {', '.join(missing)}." if missing else ""
     shares = [
         f"{len(ratios)} networks of {title}: {geometric_mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -166,17 +161,17 @@ def render_real_sizes(record: Record) -> str:
         if way != _OURS and (ratios := _ratios(done, way))
     ]
     share = f"The time of `convert`'s engines, geometric means over those that both run right: {'; '.join(shares)}."
-    return f"{said}\n\n{markdown_table(('network', *_REAL.values()), rows)}\n\n{share}{left}"
+    return f"{_rig(record)}\n\n{_by_way(done, _REAL)}\n\n{share}{left}"
+
+
+def _rig(record: Record) -> str:
+    return f"{_machine(record)}, commit {record['commit'][:7]}. Medians in µs, and errors."
 
 
 def half_exports() -> str:
     """The table of networks that were exported in half, and of bfloat16."""
     record: Record = json.loads((FOLDER / "h200" / "real_networks_types.json").read_text(encoding="utf-8"))
-    rows = [
-        (row["network"], *(_time_and_error(row["rows"].get(way, {})) for way in _TYPES))
-        for row in record["rows"]
-    ]
-    return markdown_table(("network", *_TYPES.values()), rows)
+    return f"{_rig(record)}\n\n{_by_way(record['rows'], _TYPES)}"
 
 
 _TYPES: Mapping[str, str] = {
@@ -192,38 +187,29 @@ def tuned_networks() -> str:
     rows, ratios = [], []
     for row in record["rows"]:
         found = {trial["flags"]: trial for trial in row["trials"]}
-        first = [found.get(flags, {}) for flags in _FIRST]
-        ratios.append(row["best"]["ms"] / row["default"]["ms"])
-        chosen = "the first" if row["best"]["flags"] == _FIRST[0] else _trial(row["best"])
-        rows.append((row["network"], *map(_trial, first), chosen, f"{ratios[-1]:.3f}"))
-    titles = (
-        "float16",
-        "float32",
-        "bfloat16",
-        "int8",
-        "fp8",
-        "TensorRT's own import",
-        "`tune` chose",
-        "over float16",
-    )
+        best = row["best"]
+        ratios.append(best["ms"] / row["default"]["ms"])
+        chosen = "the first" if best["flags"] == next(iter(_FIRST)) else _trial(best)
+        first = (_trial(found[flags]) if flags in found else "" for flags in _FIRST)
+        rows.append((row["network"], *first, chosen, f"{ratios[-1]:.3f}"))
+    table = markdown_table(("network", *_FIRST.values(), "`tune` chose", "over float16"), rows)
     mean = f"Geometric mean of `tune` over float16: {geometric_mean(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})."
-    return f"{markdown_table(('network', *titles), rows)}\n\n{mean}"
+    return f"{_rig(record)}\n\n{table}\n\n{mean}"
 
 
-_FIRST = (
-    "--precision fp16",
-    "(no flags)",
-    "--precision bf16",
-    "--precision int8",
-    "--precision fp8",
-    "--as-is",
-)
+_FIRST: Mapping[str, str] = {
+    "--precision fp16": "float16",
+    "(no flags)": "float32",
+    "--precision bf16": "bfloat16",
+    "--precision int8": "int8",
+    "--precision fp8": "fp8",
+    "--as-is": "TensorRT's own import",
+}
+"""By its flags, what the table calls each of the first engines."""
 
 
 def _trial(trial: Mapping[str, Any]) -> str:
-    if trial.get("failed"):
-        return "no engine"
-    return f"{trial['ms'] * 1e3:,.0f} / {trial['error']:.1e}" if trial else ""
+    return "no engine" if trial["failed"] else _figures(trial["ms"], trial["error"])
 
 
 class Beside(NamedTuple):
@@ -265,6 +251,15 @@ _REAL: Mapping[str, str] = {
 """Ways of the record, and what the table calls them."""
 
 
-def _time_and_error(way: Mapping[str, Any]) -> str:
-    """The time and error of a way; "none" without a result."""
-    return f"{way['median_ms'] * 1e3:,.0f} / {way['error']:.1e}" if "median_ms" in way else "none"
+def _by_way(rows: Sequence[Mapping[str, Any]], ways: Mapping[str, str]) -> str:
+    """A table of time and error by network and way; "none" without a result. ways: what the table calls each."""
+
+    def cell(way: Mapping[str, Any]) -> str:
+        return _figures(way["median_ms"], way["error"]) if "median_ms" in way else "none"
+
+    found = [(row["network"], *(cell(row["rows"].get(way, {})) for way in ways)) for row in rows]
+    return markdown_table(("network", *ways.values()), found)
+
+
+def _figures(ms: float, error: float) -> str:
+    return f"{ms * 1e3:,.0f} / {error:.1e}"
