@@ -23,8 +23,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from freshness.record_rows import BENCHMARKS  # noqa: E402
 from harness.run_record import script_parser, write_record  # noqa: E402
-from recordage.record_rows import BENCHMARKS  # noqa: E402
 from tests.processes import checkout_environment  # noqa: E402
 
 RECORD = BENCHMARKS / "convert_seconds.json"

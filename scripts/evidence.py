@@ -7,7 +7,7 @@
     python3 scripts/evidence.py --gpu --bundle DIR --commit HASH --seconds 1500     # there
 
 A record is stale if the sources on which its figures depend are not those of the commit that it names, or of the hashes
-in it; scripts/recordage/record_rows.py says which these are. --gpu needs no git: it takes the records of this GPU that are
+in it; scripts/freshness/record_rows.py says which these are. --gpu needs no git: it takes the records of this GPU that are
 not fresh, those that are worth most first, each in a process of its own that has nine minutes at most and, where its
 script can, goes on from where the last one stopped. --bundle: what scripts/gpu_bundle.py unpacked, with the folders that
 --plan names beside it.
@@ -26,11 +26,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from freshness.record_rows import NEEDS, README, ROWS, RecordRow  # noqa: E402
+from freshness.record_state import FRESH, state_of, states  # noqa: E402
+from freshness.sources import hashes, tree_here  # noqa: E402
 from harness.processes import Clock, run_boxed  # noqa: E402
 from harness.run_record import add_seconds, script_parser, use_bundle  # noqa: E402
-from recordage.record_rows import NEEDS, README, ROWS, RecordRow  # noqa: E402
-from recordage.record_state import FRESH, state_of, states  # noqa: E402
-from recordage.sources import hashes, tree_here  # noqa: E402
 from trtsmith.converter.base.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
 from trtsmith.importers.counted import counted  # noqa: E402
@@ -79,7 +79,7 @@ def status(rows: Sequence[RecordRow], options: argparse.Namespace) -> int:
     if stale:
         print(
             f"{stale} of {len(found)} records are not of this code; --plan says what a GPU would run, and of each record "
-            "scripts/recordage/record_rows.py has the command",
+            "scripts/freshness/record_rows.py has the command",
             file=sys.stderr,
         )
     return 1 if stale else 0

@@ -27,6 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from freshness.record_rows import BENCHMARKS  # noqa: E402
 from harness.run_record import Record, script_parser  # noqa: E402
 from popularnetworks.architecture import DYNAMO, LEGACY, MODULE, OWN, Architecture  # noqa: E402
 from popularnetworks.gpu_trial import pack_graphs  # noqa: E402
@@ -37,7 +38,6 @@ from popularnetworks.network_trial import (  # noqa: E402
     PopularSetup,
     try_architecture,
 )
-from recordage.record_rows import BENCHMARKS  # noqa: E402
 
 PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CODE = ("converter", "importers", "plugins_cpp", "scripts", "trtsmith")
 OWN = ("importers/ops/", "plugins_cpp/kernels/", "plugins_cpp/ops/")
 LISTS = ("importers/registry.py", "plugins_cpp/ops/list.cmake")
-RECORDS = "scripts/recordage/record_rows.py"
+RECORDS = "scripts/freshness/record_rows.py"
 """Says which operators a record is of."""
 ENDINGS = {".py", ".h", ".hpp", ".cpp", ".cu", ".cuh"}
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from docpages.marks import code, escaped, markdown_table
-from recordage.record_rows import BENCHMARKS
+from freshness.record_rows import BENCHMARKS
 
 _PLAIN = ("it is created without its field ", "the library has version ")
 """How notes begin that say nothing special of a plugin."""

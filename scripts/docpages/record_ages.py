@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from docpages.marks import DocumentError, Parts
-from recordage.record_rows import ROWS
-from recordage.record_state import ABSENT, FRESH, RecordState, state_of
+from freshness.record_rows import ROWS
+from freshness.record_state import ABSENT, FRESH, RecordState, state_of
 from trtsmith.importers.counted import counted
 
 INDEX = "docs/evidence/index.md"

@@ -16,9 +16,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from freshness.record_rows import BENCHMARKS, row_of
+from freshness.sources import ROOT, hashes, tree_here
 from gpubundle.unpack import SITE, with_bundle
-from recordage.record_rows import BENCHMARKS, row_of
-from recordage.sources import ROOT, hashes, tree_here
 from trtsmith.converter.base.output_file import write_report
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.plugin.machine import commit_of, describe, slug

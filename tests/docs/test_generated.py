@@ -17,9 +17,9 @@ from docpages import evidence, figures, gpu_networks, operators, python_api, rea
 from docpages.marks import DocumentError, fill
 from docpages.operator_matrix import COLUMNS, KINDS, render
 from docpages.python_api import PAGES
+from freshness.record_rows import README, ROWS
+from freshness.record_state import ABSENT, FRESH, STALE, RecordState
 from gpucheck import engine_tables
-from recordage.record_rows import README, ROWS
-from recordage.record_state import ABSENT, FRESH, STALE, RecordState
 from trtsmith.importers.registry import OPS, by_name
 
 DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"

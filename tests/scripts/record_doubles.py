@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from freshness import record_rows
+from freshness.record_rows import RecordRow
+from freshness.sources import Part
 from harness import run_record
-from recordage import record_rows
-from recordage.record_rows import RecordRow
-from recordage.sources import Part
 
 OPERATORS = ("BevPool",)
 KERNELS = Part("kernels", operators=OPERATORS)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import evidence
+from freshness.record_rows import NEEDS, ROWS, RecordRow
+from freshness.record_state import FRESH
+from freshness.sources import ROOT, hashes, tree_here
 from harness.processes import Ended
-from recordage.record_rows import NEEDS, ROWS, RecordRow
-from recordage.record_state import FRESH
-from recordage.sources import ROOT, hashes, tree_here
 from tests.scripts.record_doubles import ROW, alone_in_the_table, describe_h200
 
 

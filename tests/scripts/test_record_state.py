@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import generate_docs
+from freshness import record_rows, sources
+from freshness.record_rows import ROWS, RecordRow
+from freshness.record_state import FRESH, MISSING, STALE, UNSHOWN, state_of, states
+from freshness.sources import FOLDERS, ROOT, code_hash, hashes, kernel_files, tree_here
 from harness import run_record
 from harness.run_record import Record, gpu_parser, gpu_record, write_record
-from recordage import record_rows, sources
-from recordage.record_rows import ROWS, RecordRow
-from recordage.record_state import FRESH, MISSING, STALE, UNSHOWN, state_of, states
-from recordage.sources import FOLDERS, ROOT, code_hash, hashes, kernel_files, tree_here
 from tests.scripts.record_doubles import OPERATORS, ROW, alone_in_the_table
 
 BEV_POOL = {"h200/bench_catalogue.json", "h100/kernel_forms.json"}

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recordage.record_rows import BENCHMARKS, ROWS, RecordRow
-from recordage.sources import ROOT, git, hashes, tree_at, tree_here
+from freshness.record_rows import BENCHMARKS, ROWS, RecordRow
+from freshness.sources import ROOT, git, hashes, tree_at, tree_here
 
 FRESH, STALE, MISSING, UNSHOWN = "fresh", "stale", "missing", "shown by no page"
 ABSENT = "which this checkout does not have"

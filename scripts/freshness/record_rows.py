@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from recordage.sources import ROOT, Part
+from freshness.sources import ROOT, Part
 
 BENCHMARKS = ROOT / "benchmarks"
 README = "README.md"
