@@ -74,10 +74,11 @@ def compared(
     """
     selections = find_selections(model, tolerances)
     outputs = {value.name for value in model.proto.graph.output}
-    decide = {name for one in selections.values() for name in one.watched()} - outputs
+    watched = {name for one in selections.values() for name in one.watched()}
+    decide = watched - outputs
     wanted = {name: value for name, value in wanted.items() if name not in decide}
     plain, ways, precision = wanted if runs.plain is None else runs.plain, runs.ways, runs.precision
-    places = _Placer(selections, wanted, _scores(model, plain, decide, runs))
+    places = _Placer(selections, wanted, _scores(model, plain, watched, runs))
     own = {n: v for n, v in plain.items() if n not in decide}
     own = places.of(own).arrays
     small = [{n: v for n, v in places.of(one).arrays.items() if n in own} for one in ways]
@@ -98,15 +99,15 @@ def compared(
     return replace(measured, left=left | _settled(left, told, placed.told)), told
 
 
-def _scores(model: Model, plain: Arrays, decide: set[str], runs: RoundedRuns) -> dict[str, Scores]:
+def _scores(model: Model, plain: Arrays, watched: set[str], runs: RoundedRuns) -> dict[str, Scores]:
     """The values that decide selections, with what rounding changes of each; where all runs have them."""
-    deciding = {n: v for n, v in plain.items() if n in decide and all(n in one for one in runs.ways)}
+    deciding = {n: v for n, v in plain.items() if n in watched and all(n in one for one in runs.ways)}
     of_deciding = [{n: v for n, v in one.items() if n in deciding} for one in runs.ways]
     known = allowance(deciding, of_deciding, runs.precision, model.proto).noise
     return {
-        n: Scores(v, element_bounds(v, known.get(n)))
+        n: Scores(v, element_bounds(v, known[n]))
         for n, v in deciding.items()
-        if v.dtype.kind == "f" and v.size
+        if v.dtype.kind == "f" and v.size and n in known  # of scores in 8 bits nothing is known
     }
 
 
@@ -273,7 +274,9 @@ def _by_rows(order: Scores | None, shape: tuple[int, ...]) -> Scores | None:
 
 @dataclass(frozen=True)
 class _RowGroup:
-    """Outputs whose rows one selection chose. counts: those that say how many rows there are."""
+    """Outputs whose rows one selection chose, with their scores if these are an output. counts: those that say how many rows
+    there are.
+    """
 
     one: Selection
     names: tuple[str, ...]
@@ -292,12 +295,14 @@ class _RowGroup:
         prefix = _row_shape([wanted[n] for n in names])
         if not np.prod(prefix) or len(prefix) not in (1, 2):  # rows of an image, or of images
             return None
-        members = tuple(n for n in names if wanted[n].shape[: len(prefix)] == prefix)
+        ranked = [one.order] if one.order in wanted else []
+        members = tuple(n for n in (*names, *ranked) if wanted[n].shape[: len(prefix)] == prefix)
         found = table(wanted, members, prefix)
         if found is None:
             return None
-        flat = [n for n in members if wanted[n].ndim <= len(prefix) + 1]
-        found = replace(found, columns=columns_of(found, {n: wanted[n].dtype.kind in "iub" for n in flat}))
+        whole = {n: wanted[n].dtype.kind in "iub" for n in members if wanted[n].ndim <= len(prefix) + 1}
+        labels = [found.parts[n].start for n in whole if whole[n] and wanted[n].shape == prefix]
+        found = replace(found, columns=columns_of(found, whole), labels=labels)
         order = _by_rows(order, found.values.shape[:2])
         known = found.columns is not None or order is not None
         if not known and one.kind == "rows" and (one.scores or one.limits or one.boxes):
@@ -314,6 +319,8 @@ class _RowGroup:
         found = explanation.without_swapped(has, found) if noise else explanation.without_outliers(has, found)
         wrong, highest = explanation.unexplained(has, found)
         for name in self.names:
+            if name == self.one.order:  # the best scores, which are compared in their order
+                continue
             placed.arrays[name] = in_place(self.wanted[name], arrays[name], self.rows.values.shape[:2], found)
         counted = [np.array([len(t.filled(i)) for i in range(len(t.values))]) for t in (self.rows, has)]
         for name in self.counts:
@@ -331,7 +338,7 @@ class _RowGroup:
         has = table(arrays, self.names, (0,) * self.rank)
         if has is None or has.values.shape[0] != self.rows.values.shape[0]:
             return None
-        return replace(has, columns=self.rows.columns)
+        return replace(has, columns=self.rows.columns, labels=self.rows.labels)
 
     def _told(self, has: RowTable, found: Matching, wrong: list[str], highest: float) -> Aligned:
         noun = "rows" if self.rows.columns is None else "detections"

@@ -47,12 +47,14 @@ _WIDEST = 64
 class RowTable:
     """Rows of all images: [images, rows, numbers] in float64.
 
-    parts: by output, its numbers of a row. columns: None where rows are no detections.
+    parts: by output, its numbers of a row. columns: None where rows are no detections. labels: columns of whole numbers, in
+    which rows that match are equal.
     """
 
     values: np.ndarray
     parts: Mapping[str, slice]
     columns: Columns | None = None
+    labels: Sequence[int] = ()
 
     def box(self, image: int) -> np.ndarray:
         """Returns the corners, [rows, 4]."""
@@ -227,15 +229,19 @@ def _alike(
     scale = np.where(scale > 0, scale, 1.0)
     away = np.array([np.sqrt(np.square((other - row) / scale).mean(axis=1)) for row in one])
     near = 1 / (1 + away.reshape(len(one), len(other)))
+    for column in {
+        *expected.labels,
+        *([columns.label] if columns is not None and columns.label >= 0 else []),
+    }:
+        near[one[:, column][:, None] != other[:, column][None, :]] = 0.0
     if columns is None:
         return np.where(near >= 1 / (1 + SAME), near, 0.0)
     boxes, others = expected.box(image)[wants], actual.box(image)[has]
     here = np.abs(boxes[:, None] - others[None]).max(axis=2) <= _HERE * np.abs(boxes).max(initial=0)
     alike = np.where(here, 1.0, overlaps(boxes, others))
-    alike = np.where(alike >= SAME, alike + 1e-3 * near, 0.0)  # of boxes in one place the nearest score
-    if columns.label >= 0:
-        alike[one[:, columns.label][:, None] != other[:, columns.label][None, :]] = 0.0
-    return np.asarray(alike)
+    return np.where(
+        (alike >= SAME) & (near > 0), alike + 1e-3 * near, 0.0
+    )  # of boxes in one place the nearest score
 
 
 def in_place(expected: np.ndarray, actual: np.ndarray, shape: tuple[int, ...], found: Matching) -> np.ndarray:

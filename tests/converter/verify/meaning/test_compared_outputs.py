@@ -50,6 +50,11 @@ TOP = """(float[1,50] scores, float[1,50,20] features) => (float[1,8,20] queries
  s = Identity (scores) values, places = TopK (s, k) at = Unsqueeze (places, last) all = Expand (at, wide)
  queries = GatherElements <axis = 1> (features, all) }"""
 
+BEST_OF_CLASSES = """(float[1,90] scores, float[1,30,4] corners) => (int64[1,8] labels, float[1,8,4] boxes, float[1,8] best)
+<int64[1] k = {8}, int64[1] last = {-1}, int64 classes = {3}, int64[3] wide = {1, 1, 4}> {
+ s = Identity (scores) best, places = TopK (s, k) labels = Mod (places, classes) query = Div (places, classes)
+ at = Unsqueeze (query, last) all = Expand (at, wide) boxes = GatherElements <axis = 1> (corners, all) }"""
+
 CLASSES = """(float[64,10] scores) => (int64[64] best) {
  s = Identity (scores) best = ArgMax <axis = 1, keepdims = 0> (s) }"""
 
@@ -211,6 +216,27 @@ def test_a_tie_at_the_cut_may_bring_another_row(tmp_path: Path, apart: float) ->
     lost = judged.of()["queries"].copy()
     lost[0, 2] = RNG.standard_normal(20)
     assert "row 2 is lost" in judged.by({"queries": lost}).reason
+
+
+def test_labels_boxes_and_scores_of_the_best_are_detections(tmp_path: Path) -> None:
+    """As DETR's post-processing writes them. Scores are compared in their order, labels and boxes of rows that match."""
+    scores = RNG.permutation(np.linspace(0.9, 0.1, 90))[None]
+    low = RNG.uniform(0, 500, (1, 30, 2))
+    corners = np.concatenate([low, low + RNG.uniform(60, 90, low.shape)], axis=2)
+    order = np.argsort(-scores[0])
+    scores[0, order[8]] = scores[0, order[7]] - 1e-5
+    judged = Judged(tmp_path, BEST_OF_CLASSES, scores=scores, corners=corners)
+    scores[0, order[[7, 8]]] = scores[0, order[[8, 7]]]
+    swapped = judged.of(scores=scores)
+    found = judged.each(swapped)
+    assert all(one.agrees for one in found)
+    assert found[0].meaning.startswith("7 of 8 detections match")
+    for plant in (
+        {"labels": (swapped["labels"] + 1) % 3},
+        {"boxes": swapped["boxes"] + 30 * np.eye(8, dtype=np.float32)[None, :, 2:3]},
+        {"best": swapped["best"] + 0.1 * np.eye(8)[None, 2].astype(np.float32)},
+    ):
+        assert not all(one.agrees for one in judged.each(swapped | plant)), plant
 
 
 @pytest.mark.parametrize(("text", "output"), [(CLASSES, "best"), (RANKING, "places")])
