@@ -9,8 +9,8 @@
 A record is stale if the sources on which its figures depend are not those of the commit that it names, or of the hashes
 in it; scripts/freshness/record_rows.py says which these are. --gpu needs no git: it takes the records of this GPU that are
 not fresh, those that are worth most first, each in a process of its own that has nine minutes at most and, where its
-script can, goes on from where the last one stopped. --bundle: what scripts/gpu_bundle.py unpacked, with the folders that
---plan names beside it.
+script can, goes on from where the last one stopped; those without times run side by side. --bundle: what
+scripts/gpu_bundle.py unpacked, with the folders that --plan names beside it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -39,6 +40,8 @@ STEP_S = 540.0
 """Of one process: callers often give a command ten minutes."""
 END_S = 20.0
 """A script is told to end so much earlier, to write what it has."""
+AT_ONCE = 4
+"""Records without times that are made side by side: each keeps some of the cores busy, none the GPU."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,27 +118,38 @@ def run_stale(rows: Sequence[RecordRow], options: argparse.Namespace) -> int:
         print(f"{wrong}; expected: an H200 or H100, and .git or --commit HASH", file=sys.stderr)
         return 2
     clock = Clock.of(options.seconds)
+    queue = []
     for row in mine:
         if missing := lacking(row, options.bundle):
             print(f"{row.file}: {missing} is not there; --plan says what writes it", flush=True)
-            continue
-        before = None
-        while (state := state_of(row)) != before and state.state != FRESH:
-            limit_s = clock.box(STEP_S)
-            if limit_s is None or limit_s < min(60 * row.minutes, STEP_S):
-                break
-            before = state
-            ended = run_boxed(command_of(row, options.bundle, commit, limit_s), limit_s, ROOT)
-            if row.command.startswith("-m") and ended.problem is None:
-                record = json.loads(row.path.read_text(encoding="utf-8"))
-                write_report(row.path, {**record, "rests_on": hashes(row.rests_on, tree_here())})
-            print(
-                f"{row.file}: {ended.seconds:.0f} s, {ended.problem or 'done'}; {state_of(row).age}",
-                flush=True,
-            )
+        else:
+            queue.append(row)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        while queue:
+            untimed = [row for row in queue if not row.timed]
+            together = queue[:1] if queue[0].timed else untimed[:AT_ONCE]
+            list(pool.map(lambda row: renew(row, clock, options.bundle, commit), together))
+            queue = [row for row in queue if row not in together]
     left = [row.file for row in mine if state_of(row).state != FRESH]
     print(f"{len(mine) - len(left)} of {len(mine)} records are fresh; left: {', '.join(left) or 'none'}")
     return 1 if left else 0
+
+
+def renew(row: RecordRow, clock: Clock, bundle: Path | None, commit: str) -> None:
+    """Runs the record's command until it is fresh, its time is over, or a run changed nothing."""
+    before = None
+    while (state := state_of(row)) != before and state.state != FRESH:
+        limit_s = clock.box(STEP_S)
+        if limit_s is None or limit_s < min(60 * row.minutes, STEP_S):
+            break
+        before = state
+        ended = run_boxed(command_of(row, bundle, commit, limit_s), limit_s, ROOT)
+        if row.command.startswith("-m") and ended.problem is None:
+            record = json.loads(row.path.read_text(encoding="utf-8"))
+            write_report(row.path, {**record, "rests_on": hashes(row.rests_on, tree_here())})
+        print(
+            f"{row.file}: {ended.seconds:.0f} s, {ended.problem or 'done'}; {state_of(row).age}", flush=True
+        )
 
 
 def lacking(row: RecordRow, bundle: Path | None) -> str:

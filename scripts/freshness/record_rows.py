@@ -71,6 +71,13 @@ class RecordRow:
     def on_gpu(self) -> bool:
         return "/" in self.file
 
+    @property
+    def timed(self) -> bool:
+        """Whether its figures are times, which nothing else on the GPU may disturb."""
+        return self.command.startswith(_BENCHMARKS)
+
+
+_BENCHMARKS = ("-m trtsmith plugin bench", "scripts/bench_", "scripts/plugin_vs_native.py")
 
 NEEDS = {
     "bundle": "python scripts/gpu_bundle.py pack --to {folder}",

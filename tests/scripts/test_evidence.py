@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,32 @@ def test_the_gpu_runs_what_is_stale_until_the_time_is_over(
     assert "h200/popular.json: --bundle DIR/popular is not there; --plan says what writes it" in out
     assert "rows that were not measured: 4" in out
     assert out.splitlines()[-1] == "2 of 4 records are fresh; left: h200/long.json, h200/popular.json"
+
+
+def test_records_of_times_are_made_alone_and_others_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone_in_the_table(tmp_path, monkeypatch)
+    scripts = ("scripts/bench_table.py", "scripts/gpu_check.py", "scripts/real_models.py")
+    rows = [
+        RecordRow(f"h200/{i}.json", 1, ROW.rests_on, (), name + " {record}") for i, name in enumerate(scripts)
+    ]
+    both, running = threading.Barrier(2), Counter[str]()
+
+    def run_boxed(command: list[str], limit_s: float, folder: Path) -> Any:
+        running[command[1]] += 1
+        if "bench" in command[1]:
+            assert running.total() == 1
+        else:
+            both.wait(timeout=20)
+        running[command[1]] -= 1
+        Path(command[-1]).write_text(json.dumps({"rests_on": hashes(ROW.rests_on, tree_here())}))
+        return Ended(0, "", 10.0, None)
+
+    monkeypatch.setattr(evidence, "ROWS", rows)
+    monkeypatch.setattr(evidence, "run_boxed", run_boxed)
+    monkeypatch.setattr(evidence, "describe", describe_h200)
+    assert evidence.main(["--gpu", "--seconds", "300"]) == 0
 
 
 @pytest.mark.parametrize(
