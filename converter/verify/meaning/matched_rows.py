@@ -361,7 +361,7 @@ class RowsExplained:
     def _may_go(self, actual: RowTable, image: int, row: int, extra: list[int]) -> bool:
         """Whether rounding takes an expected row away."""
         if self.order is not None:
-            most = float(self.order.bound[image].max())
+            most = float(self._order_bound(image).max())
             return self._at_cut(image, float(self.order.values[image, row]), most)
         columns = self.expected.columns
         if columns is None:
@@ -445,10 +445,16 @@ class RowsExplained:
                 row = int(moved[late[0]])
                 yield f"row {row} stands behind {len(late)} or more of lower scores (its own: {scores[row]:.4g})"
 
+    def _order_bound(self, image: int) -> np.ndarray:
+        """What the score of each row may be off by. Sorted scores differ by less than the score of one row does."""
+        assert self.order is not None
+        bound, columns = np.asarray(self.order.bound[image]), self.expected.columns
+        return bound if columns is None else np.maximum(bound, self.bound[image][:, columns.score])
+
     def _ranked(self, image: int) -> tuple[np.ndarray, np.ndarray] | None:
         """The scores that rows are in order of, and what they may be off by; None where they are in no order."""
         if self.order is not None:
-            scores, bound = self.order.values[image], self.order.bound[image]
+            scores, bound = self.order.values[image], self._order_bound(image)
         elif self.expected.columns is not None:
             column = self.expected.columns.score
             scores, bound = self.expected.column(image, column), self.bound[image][:, column]

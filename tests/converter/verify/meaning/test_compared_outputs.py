@@ -16,8 +16,9 @@ from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
-from trtsmith.converter.verify.meaning.matched_rows import Columns, RowTable, match
-from trtsmith.converter.verify.meaning.selections import find_selections
+from trtsmith.converter.verify.meaning.matched_rows import Columns, RowsExplained, RowTable, match
+from trtsmith.converter.verify.meaning.selections import Selection, find_selections
+from trtsmith.converter.verify.meaning.ties import Scores
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict_words import sentence
@@ -127,8 +128,9 @@ def test_rows_of_efficient_nms_are_explained_by_its_candidates(tmp_path: Path) -
 @pytest.fixture
 def detector(tmp_path: Path) -> Judged:
     """Twenty objects with three boxes each of nearly one score, of which one remains."""
-    centres = RNG.uniform(50, 550, (20, 1, 2)) + RNG.uniform(-3, 3, (20, 3, 2))
-    sizes = RNG.uniform(40, 60, (20, 1, 2)) * np.ones((20, 3, 1))
+    rng = np.random.default_rng(7)
+    centres = rng.uniform(50, 550, (20, 1, 2)) + rng.uniform(-3, 3, (20, 3, 2))
+    sizes = rng.uniform(40, 60, (20, 1, 2)) * np.ones((20, 3, 1))
     boxes = np.concatenate([centres - sizes / 2, centres + sizes / 2], axis=2).reshape(1, 60, 4)
     scores = np.zeros((1, 3, 60))
     for i, top in enumerate(np.linspace(0.35, 0.95, 20)):
@@ -237,6 +239,18 @@ def test_labels_boxes_and_scores_of_the_best_are_detections(tmp_path: Path) -> N
         {"best": swapped["best"] + 0.1 * np.eye(8)[None, 2].astype(np.float32)},
     ):
         assert not all(one.agrees for one in judged.each(swapped | plant)), plant
+
+
+@pytest.mark.parametrize(("off", "explained"), [(0.01, True), (0.0001, False)])
+def test_rows_change_places_as_far_as_their_own_scores_may_be_off(off: float, explained: bool) -> None:
+    """The sorted scores are the same on both sides, so that nothing is known of a row's score by its place."""
+    rows = np.array([[[0, 0, 4, 4, 0.80], [9, 9, 14, 14, 0.79], [0, 20, 9, 29, 0.3]]])
+    one = RowTable(rows, {"dets": slice(0, 5)}, Columns(box=0, score=4))
+    swapped = RowTable(rows[:, [1, 0, 2]], one.parts, one.columns)
+    order = Scores(rows[:, :, 4], np.zeros((1, 3)))
+    rounding = RowsExplained(Selection("rows"), one, np.full(rows.shape, off), order=order)
+    wrong, _ = rounding.unexplained(swapped, match(one, swapped))
+    assert (not wrong) is explained, wrong
 
 
 @pytest.mark.parametrize(("text", "output"), [(CLASSES, "best"), (RANKING, "places")])
