@@ -230,6 +230,7 @@ def test_a_task_for_a_gpu_that_is_not_there_says_what_is(tmp_path: Path) -> None
     assert result.statuses == {"a": TaskStatus.INVALID, "b": TaskStatus.AGREE}
     (problem,) = record_in(tmp_path, "a").problems
     assert problem.what == "the task needs the GPU H100; this machine has no GPU" and "--on" in problem.fix
+    assert problem.where == "it asks for the GPU H100"
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
