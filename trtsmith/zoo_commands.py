@@ -1,4 +1,4 @@
-"""Gives the zoo reader parsers of the options of `convert` and `bench`, and their checks."""
+"""Gives the zoo reader parsers of the options of `convert`, `bench` and `tune`, and their checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from trtsmith.arguments import stage_options
 from trtsmith.bench_function import TIMED
-from trtsmith.convert_function import CONVERSION
+from trtsmith.convert_function import CONVERSION, Compared
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import Options
 from trtsmith.converter.base.options.kinds import shapes_of, values_of
@@ -18,20 +18,24 @@ from trtsmith.converter.bench.subject import BenchOptions, check_options
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.builder.deployment import SETTABLE, settings_of
+from trtsmith.converter.tune.tune import TuningOptions
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.flags import add_options
+from trtsmith.tune_function import TUNING
 
 _LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
 _OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
 _NO_MODEL = "a task times its engine, which is built already; `trtsmith bench MODEL` does it by hand"
 
-_OF_BOTH = dict.fromkeys(("quiet", "verbose", "color"), _LOUDNESS) | dict.fromkeys(
+_OF_MODEL = "`trtsmith tune` gets it from the model's own options; write it there"
+
+_OF_ALL = dict.fromkeys(("quiet", "verbose", "color"), _LOUDNESS) | dict.fromkeys(
     ("html", "model-explorer", "json", "force"), _OWN_FOLDER
 )
 
 REFUSED_OF_CONVERT = {
     **dict.fromkeys(("help", "help-all"), "it converts nothing"),
-    **_OF_BOTH,
+    **_OF_ALL,
     **dict.fromkeys(("output", "report", "refused", "save-onnx"), _OWN_FOLDER),
     "dry-run": "a task converts; `trtsmith check` only looks",
     "profile": "an entry has one profile",
@@ -42,7 +46,7 @@ REFUSED_OF_CONVERT = {
 
 REFUSED_OF_BENCH = {
     **dict.fromkeys(("help", "help-all"), "it times nothing"),
-    **_OF_BOTH,
+    **_OF_ALL,
     **dict.fromkeys(("freeze", "against", "torch", "plugin-vs-native"), _NO_MODEL),
 }
 
@@ -88,10 +92,20 @@ def zoo_commands() -> ZooCommands:
             lambda options: check_options(stage_options(BenchOptions, TIMED, options, target=Path(ENGINE))),
         ),
     )
-    convert = _parser_of("convert", CONVERSION)
+    of_tune = (
+        OptionCheck(
+            ("precisions", "samples", "max-error"),
+            lambda options: stage_options(TuningOptions, TuningOptions, options),
+        ),
+    )
+    model = ("MODEL", "-o", ENGINE)
+    convert = ZooCommand("convert", _parser_of("convert", CONVERSION), model, REFUSED_OF_CONVERT, of_convert)
+    shared = dict.fromkeys(convert.options(), _OF_MODEL) | REFUSED_OF_CONVERT
     return ZooCommands(
-        ZooCommand("convert", convert, ("MODEL", "-o", ENGINE), REFUSED_OF_CONVERT, of_convert),
+        convert,
         ZooCommand("bench", _parser_of("bench", TIMED), (ENGINE,), REFUSED_OF_BENCH, of_bench),
+        ZooCommand("tune", _parser_of("tune", TUNING), model, shared, of_tune),
+        ZooCommand("verdict", _parser_of("verdict", (Tolerances, Compared)), (), {}).dests(),
         shapes_of,
     )
 

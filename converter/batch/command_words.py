@@ -39,6 +39,11 @@ def last_value(words: Sequence[str], flag: str, default: str) -> str:
     return next((o[1] for o in reversed(list(_options(words))) if o[0] == flag and len(o) > 1), default)
 
 
+def all_values(words: Sequence[str], flag: str) -> list[str]:
+    """Returns the values of an option that may be repeated."""
+    return [value for option in _options(words) if option[0] == flag for value in option[1:]]
+
+
 def has_option(words: Sequence[str], flag: str) -> bool:
     return any(option[0] == flag for option in _options(words))
 
@@ -95,7 +100,8 @@ class GpuDemand:
 def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
     """Returns the GPU that a task needs; None hides all GPUs from it.
 
-    Engines of TensorRT are built on the GPU that they are for; comparing and timing an engine needs one that runs it.
+    Engines of TensorRT are built on the GPU that they are for; comparing, timing and tuning an engine needs one that runs
+    it.
     flavours: those that machines without a GPU have: there --flavour auto is TensorRT-RTX if it is there, and --verify
     auto compares the graph.
     """
@@ -106,6 +112,7 @@ def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
         "TensorRT builds on the GPU that an engine is for": full,
         "--verify engine runs the engine": runs,
         "the engine is timed": task.bench is not None,
+        "tune times engines": task.tune is not None,
         f"it asks for the GPU {task.needs.gpu}": bool(task.needs.gpu),
     }
     if not any(reasons.values()):

@@ -559,6 +559,7 @@ def _task_in(task: BatchTask, view: str) -> BatchTask:
         source=renamed_paths([task.source], renamed)[0],
         words=tuple(renamed_paths(task.words, renamed)),
         bench=None if task.bench is None else tuple(renamed_paths(task.bench, renamed)),
+        tune=None if task.tune is None else tuple(renamed_paths(task.tune, renamed)),
         files=tuple(_moved(view, str(path)) for path in task.files),
     )
 

@@ -71,6 +71,7 @@ def _files(task: BatchTask, hashes: FileHashes) -> dict[str, Any]:
 
     words = canonical_words(task.words, name_of)
     bench = None if task.bench is None else canonical_words(task.bench, name_of)
+    tune = None if task.tune is None else canonical_words(task.tune, name_of)
     others = [
         file
         for file in task.files
@@ -83,6 +84,7 @@ def _files(task: BatchTask, hashes: FileHashes) -> dict[str, Any]:
         "files": sorted([name, hashes.of(file)] for name, file in _with_names(others, source.parent)),
         "words": words,
         "bench": bench,
+        "tune": tune,
     }
 
 
@@ -112,7 +114,7 @@ def facts_of_key(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | 
         or has_option(bench, "--torch")
     ):
         used |= TORCH
-    if last_value(task.words, "--precision", "") in _CALIBRATED:
+    if last_value(task.words, "--precision", "") in _CALIBRATED or has_option(task.tune or (), "--samples"):
         used |= TORCH | CALIBRATION
     outside = packages or machine.operators or has_option(task.words, "--ops")
     return {
@@ -140,5 +142,5 @@ def _gpu(task: BatchTask, built_on_it: bool, machine: MachineFacts) -> list[Any]
     compared = (
         not has_option(task.words, "--no-verify") and last_value(task.words, "--verify", "auto") != "graph"
     )
-    runs = built_on_it or compared or task.bench is not None
+    runs = built_on_it or compared or task.bench is not None or task.tune is not None
     return [list(machine.gpu.compute_capability), machine.gpu.name if runs else ""]

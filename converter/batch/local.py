@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from trtsmith.converter.batch.child import ChildSetup, TaskRunner
-from trtsmith.converter.batch.command_words import ANY, gpu_demand
+from trtsmith.converter.batch.command_words import ANY, GpuDemand, gpu_demand
 from trtsmith.converter.batch.machine import MachineFacts, this_machine
 from trtsmith.converter.batch.task import (
     BatchTask,
@@ -66,26 +66,25 @@ class LocalExecutor:
 
     def machine_of(self, task: BatchTask) -> MachineFacts | None:
         """Returns the machine of a task. The kind of GPU is always the same, since results differ between kinds."""
-        needed, gpu = self._gpu_for(task)
-        return replace(self._machine, gpu=gpu) if gpu is not None or not needed else None
+        demand, gpu = self._gpu_for(task)
+        return replace(self._machine, gpu=gpu) if gpu is not None or demand is None else None
 
-    def _gpu_for(self, task: BatchTask) -> tuple[str, Gpu | None]:
-        """The name of the GPU that the task needs, "" for none; the first that fits, of those for which it builds if there
-        is one."""
+    def _gpu_for(self, task: BatchTask) -> tuple[GpuDemand | None, Gpu | None]:
+        """The GPU that the task needs; the first that fits, of those for which it builds if there is one."""
         demand = gpu_demand(task, self._machine.flavours)
         if demand is None:
-            return "", None
+            return None, None
         fitting = [gpu for gpu in self._gpus if _fits(demand.name, gpu.name)]
         built_for = [gpu for gpu in fitting if gpu.target in demand.targets]
-        return demand.name, next(iter(built_for or fitting), None)
+        return demand, next(iter(built_for or fitting), None)
 
     def run(self, tasks: Sequence[BatchTask], listener: EventListener) -> Iterator[TaskEnd]:
         """As TaskExecutor says. OSError where the folder cannot be used."""
         waiting: list[tuple[BatchTask, Gpu | None]] = []
         for task in tasks:
-            needed, gpu = self._gpu_for(task)
-            if needed and gpu is None:
-                yield TaskEnd(task, record_of(task, TaskStatus.INVALID, self._without_gpu(task, needed)))
+            demand, gpu = self._gpu_for(task)
+            if demand is not None and gpu is None:
+                yield TaskEnd(task, record_of(task, TaskStatus.INVALID, self._without_gpu(demand)))
             else:
                 waiting.append((task, gpu))
         running: dict[Future[TaskEnd], tuple[BatchTask, int | None]] = {}
@@ -170,12 +169,12 @@ class LocalExecutor:
         self._idle.clear()
         self._said, self._stopped = SimpleQueue(), False  # tasks may be given to it again
 
-    def _without_gpu(self, task: BatchTask, needed: str) -> Problem:
-        wanted = "a GPU" if needed == ANY else f"the GPU {needed}"
+    def _without_gpu(self, demand: GpuDemand) -> Problem:
+        wanted = "a GPU" if demand.name == ANY else f"the GPU {demand.name}"
         there = ", ".join(sorted({gpu.name for gpu in self._gpus})) or "no GPU"
         return Problem(
             f"the task needs {wanted}; this machine has {there}",
-            task.name,
+            demand.why,
             "a machine with what every task needs",
             "run the batch on such a machine, or on a cluster that has one (--on ADDRESS); --only leaves tasks out",
         )

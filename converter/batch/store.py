@@ -280,7 +280,7 @@ def discard(path: Path) -> None:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """An entry: its record without report and bench, the bytes of its record, when it was last used (seconds since 1970)."""
+    """An entry: its record without reports, the bytes of its record, when it was last used (seconds since 1970)."""
 
     record: TaskRecord
     bytes: int
@@ -324,7 +324,7 @@ def _contents(cache: Path, index: sqlite3.Connection) -> Contents:
     for key, used, text in index.execute("SELECT key, used, record FROM entries ORDER BY used DESC, key"):
         try:
             record = _checked(TaskRecord.from_json(text), key)
-            slim = TaskRecord(**{**vars(record), "report": None, "bench": None})
+            slim = TaskRecord(**{**vars(record), "report": None, "bench": None, "tune": None})
             entries[key] = CacheEntry(slim, len(text), used)
         except ValueError as error:
             damaged[key] = f"{key}: {error}"

@@ -49,6 +49,7 @@ class BatchTask:
     source:  the model as `trtsmith convert` takes it: an absolute path, or "package.module:function".
     words:   the command line of `trtsmith convert SOURCE -o ENGINE`, without these three; paths in it are absolute.
     bench:   the command line of `trtsmith bench`, likewise; None: the engine is not timed.
+    tune:    the command line of `trtsmith tune`, likewise, whose recipe `convert` then gets; None: nothing is searched.
     files:   every file that the conversion reads, absolute: the model with its external data, inputs, plugin libraries,
         definitions of operators. They are sent to other machines, and the key of the cache is made of them.
     hashed:  whether `files` are all that it depends on. A module that is imported by name is not: it is never cached.
@@ -62,14 +63,16 @@ class BatchTask:
     files: tuple[Path, ...]
     variant: Mapping[str, str] = field(default_factory=dict)
     bench: tuple[str, ...] | None = None
+    tune: tuple[str, ...] | None = None
     needs: Needs = field(default_factory=Needs)
     hashed: bool = True
     line: int = 0
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The equivalent command line."""
-        return ("trtsmith", "convert", self.source, "-o", ENGINE, *self.words)
+        """The command line that makes the same engine."""
+        command, words = ("convert", self.words) if self.tune is None else ("tune", self.tune)
+        return ("trtsmith", command, self.source, "-o", ENGINE, *words)
 
 
 class TaskStatus(str, Enum):
@@ -125,6 +128,7 @@ class TaskRecord:
     files:    of the task's folder, by name, but for the record itself.
     report:   of `trtsmith convert --report` (trtsmith.converter.convert.reports); None where there is none.
     bench:    of `trtsmith bench --json`; None where nothing was timed.
+    tune:     of `trtsmith tune --json`; None where nothing was searched.
     problems: all that kept it from being done.
     seconds:  by stage, and "total".
     peak_mib: the most memory that its processes took together, as far as it was seen.
@@ -144,6 +148,7 @@ class TaskRecord:
     files: Mapping[str, FileFacts] = field(default_factory=dict)
     report: Mapping[str, Any] | None = None
     bench: Mapping[str, Any] | None = None
+    tune: Mapping[str, Any] | None = None
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,13 +1,14 @@
-"""The worker process of a batch: runs the command lines of `convert` and `bench`, one task after another.
+"""The worker process of a batch: runs the command lines of `tune`, `convert` and `bench`, one task after another.
 
 The parent's side is converter/batch/child.py. A request is JSON:
 
     source, words: of `trtsmith convert SOURCE -o FOLDER/model.plan WORDS`
     bench:         of `trtsmith bench FOLDER/model.plan BENCH`, or null
+    tune:          of `trtsmith tune SOURCE -o FOLDER/model.plan TUNE`, whose recipe `convert` applies, or null
     folder:        where the engine goes; reports: where the commands' own reports go
     cwd:           where it works, "" for here; of a module that is named by its dotted name
 
-The answer has exit_code, problems, warnings, report, bench, seconds, versions, and death: how a process of the command
+The answer has exit_code, problems, warnings, report, bench, tune, seconds, versions, and death: how a process of the command
 died, where that is why it failed.
 """
 
@@ -31,10 +32,13 @@ import psutil
 
 from trtsmith.converter.base.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError, causes
 from trtsmith.converter.base.progress import Steps
-from trtsmith.converter.batch.results.document import PAGE
+from trtsmith.converter.batch.command_words import all_values
+from trtsmith.converter.batch.results.document import PAGE, SEARCH_PAGE
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.main import build_parser, operators_of, problem_of
+from trtsmith.converter.convert.precision_request import QUANTIZED
+from trtsmith.converter.convert.recipe import SUFFIX, load_recipe
 from trtsmith.converter.engine.builder.flavour import installed_flavours
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.child.events import Events
@@ -135,17 +139,27 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
         os.chdir(asked["cwd"])
     engine, reports = Path(asked["folder"]) / ENGINE, Path(asked["reports"])
     console = EventConsole(events=events)
-    report, times = reports / "convert.json", reports / "bench.json"
-    words = ["convert", asked["source"], "-o", str(engine), *asked["words"]]
+    report, times, trials = (reports / f"{name}.json" for name in ("convert", "bench", "tune"))
     page = engine.with_name(PAGE)
-    done = _run(console, [*words, "--report", str(report), "--html", str(page)])
-    _forget_folder(page, engine.parent)
     seconds = {}
-    if done.exit_code == EXIT_OK and asked["bench"] is not None:
+
+    def measured(command: str, *words: object) -> _CommandOutcome:
         started = time.monotonic()
+        outcome = _run(console, [command, *map(str, words)])
+        seconds[command] = round(time.monotonic() - started, 3)
+        return outcome
+
+    model_words, done = [asked["source"], "-o", engine], _CommandOutcome(EXIT_OK)
+    if asked["tune"] is not None:
+        search = engine.with_name(SEARCH_PAGE)
+        done = measured("tune", *model_words, *asked["tune"], "--json", trials, "--html", search)
+    if done.exit_code == EXIT_OK:
+        words = ["convert", *map(str, model_words), *asked["words"], *_recipe_words(engine, asked["tune"])]
+        done = _run(console, [*words, "--report", str(report), "--html", str(page)])
+        _forget_folder(page, engine.parent)
+    if done.exit_code == EXIT_OK and asked["bench"] is not None:
         console.progress("timing the engine")
-        done = _run(console, ["bench", str(engine), *asked["bench"], "--json", str(times)])
-        seconds["bench"] = round(time.monotonic() - started, 3)
+        done = measured("bench", engine, *asked["bench"], "--json", times)
     return {
         "exit_code": done.exit_code,
         "problems": [problem.to_json() for problem in done.problems],
@@ -153,9 +167,19 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
         "warnings": console.warnings,
         "report": _read(report),
         "bench": _read(times),
+        "tune": _read(trials),
         "seconds": seconds,
         "versions": _versions(),
     }
+
+
+def _recipe_words(engine: Path, tune: Sequence[str] | None) -> list[str]:
+    """The options of `convert` that apply what the search found. tune: the words of the search, None without one."""
+    if tune is None:
+        return []
+    recipe = engine.with_suffix(SUFFIX)
+    samples = all_values(tune, "--samples") if load_recipe(recipe).choices.precision in QUANTIZED else ()
+    return ["--recipe", str(recipe), *(f"--calibration={file}" for file in samples)]
 
 
 def _run(console: Console, words: Sequence[str]) -> _CommandOutcome:

@@ -142,8 +142,9 @@ class RecipeSearch(Generic[R]):
         for trial in sorted(beyond or failed, key=lambda t: t.ms)[:1]:
             way = repair(trial.recipe)
             if way is not None:
-                self._repair(way)
+                shortest = self._repair(way)
                 self._settle()
+                self._prefer(shortest, bases)
         self._descend(bases, moves)
         self._confirm(bases)
 
@@ -181,6 +182,17 @@ class RecipeSearch(Generic[R]):
             if self._lab.ratio(other.recipe, best.recipe).is_faster:
                 best = other
         self.found.best = best
+
+    def _prefer(self, shortest: R, bases: Sequence[R]) -> None:
+        """Takes this recipe of a repair for the best one, unless that is a base, or faster.
+
+        Others of the repair list more nodes in float32, which may make the same engine.
+        """
+        best, trial = self.found.best, self._known.get(shortest)
+        if best is None or best.recipe in bases or trial is None or not trial.right or self._lab.is_over():
+            return
+        if best is not trial and not self._lab.ratio(best.recipe, shortest).is_faster:
+            self.found.best = trial
 
     def _descend(self, bases: Sequence[R], moves: Callable[[R], Sequence[Move[R]]]) -> None:
         """Takes moves from the best engine, and from the other bases that are nearly as fast."""
@@ -232,11 +244,14 @@ class RecipeSearch(Generic[R]):
             return None
         return trial if self._lab.ratio(trial.recipe, best.recipe).is_faster else None
 
-    def _repair(self, way: Repair[R]) -> None:
-        """The fewest units in float32 with which the error is within the bound: whole groups of them are let go."""
+    def _repair(self, way: Repair[R]) -> R:
+        """The recipe of the fewest units in float32 with which the error is within the bound, as far as time allows.
+
+        Whole groups of units are let go. It is not right where all units in float32 are beyond the bound.
+        """
         kept = list(way.units)
         if not self._within(way, [kept]):
-            return
+            return way.accurate(way.start, kept)
         parts = 2
         while kept and not self._lab.is_over():
             chunks = list(_chunks(kept, parts))
@@ -249,12 +264,13 @@ class RecipeSearch(Generic[R]):
             elif gone:
                 kept, parts = _less(kept, max(gone, key=len)), max(parts - 1, 2)
             elif parts >= len(kept):
-                return
+                break
             else:
                 parts = min(2 * parts, len(kept))
             self._tell(
                 f"{len(kept)} of {counted(len(way.units), 'node')} in float32: the error is within the bound"
             )
+        return way.accurate(way.start, kept)
 
     def _within(self, way: Repair[R], several: Sequence[list[str]]) -> list[list[str]]:
         """Of several sets of units, those with which the engine is right."""

@@ -98,6 +98,23 @@ class TuningOptions:
         ),
     ] = ()
 
+    def __post_init__(self) -> None:
+        if lacking := [name for name in self.precisions if name in QUANTIZED and not self.samples]:
+            what, where = f"{', '.join(lacking)} is calibrated, and there are no samples", "--precisions"
+            fix = f"add --samples, or leave {', '.join(lacking)} out"
+            raise UsageError(
+                what, f"{where} {','.join(self.precisions)}", "--samples FILE.npz beside it", fix
+            )
+
+    def check_outputs(self, outputs: Sequence[str]) -> None:
+        """Raises UsageError for a bound of an output that the model lacks."""
+        if unknown := [name for name in self.max_error if name and name not in outputs]:
+            what, expected = (
+                f"the model has no output {unknown[0]!r}",
+                f"one of: {', '.join(map(repr, outputs))}",
+            )
+            raise UsageError(what, f"--max-error {unknown[0]}:...", expected, "correct the name")
+
 
 @dataclass(frozen=True)
 class TuneOptions:
@@ -198,23 +215,11 @@ class _Prepared:
 def prepared(options: TuneOptions, progress: Progress) -> _Prepared:
     """Reads and analyses the model, its inputs and samples. TrtsmithError where it cannot be converted at all."""
     step = steps_of(progress)
-    if lacking := [
-        name for name in options.search.precisions if name in QUANTIZED and not options.search.samples
-    ]:
-        what = f"{', '.join(lacking)} is calibrated, and there are no samples"
-        where, expected = (
-            f"--precisions {','.join(options.search.precisions)}",
-            "--samples FILE.npz beside it",
-        )
-        raise UsageError(what, where, expected, f"add --samples, or leave {', '.join(lacking)} out")
     step("loading the model")
     opened = open_model(options.convert.model, step, force=options.convert.force)
     asked = with_example(options.convert, opened)
     options, original = replace(options, convert=asked), opened.model
-    outputs = [value.name for value in original.proto.graph.output]
-    if unknown := [name for name in options.search.max_error if name and name not in outputs]:
-        what, expected = f"the model has no output {unknown[0]!r}", f"one of: {', '.join(map(repr, outputs))}"
-        raise UsageError(what, f"--max-error {unknown[0]}:...", expected, "correct the name")
+    options.search.check_outputs([value.name for value in original.proto.graph.output])
     plain = replace(analysis_options(asked), precision=PrecisionRequest(), progress=step)
     analysis = analyse(original, plain).needed()
     ready = Preparation(replace(asked, verify="graph"), step)

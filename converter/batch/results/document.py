@@ -33,8 +33,8 @@ RESULTS = "results.json"
 RUN, CACHE, KEPT = SOURCES = ("run", "cache", "kept")
 """Where a result comes from: the task was run; the cache had it; the folder had it from an earlier call."""
 
-PAGE = "report.html"
-"""The page of one conversion, where a task's folder has one."""
+PAGE, SEARCH_PAGE = "report.html", "tune.html"
+"""The pages of one conversion and of the search before it, where a task's folder has them."""
 
 MOST_NODES = 100
 """Of a task, whose routes an entry tells: a network may have thousands of nodes that are written otherwise, a zoo a thousand
@@ -127,6 +127,17 @@ class BenchRow(msgspec.Struct, frozen=True):
     runs: tuple[RunRow, ...] = ()
 
 
+class TuneRow(msgspec.Struct, frozen=True):
+    """The search of `trtsmith tune`. ms, error: of the engine that it found. default_ms: of the engine that `convert`
+    makes without a search, None where it made none. tried: how many engines.
+    """
+
+    ms: Figure
+    error: Figure
+    default_ms: Figure | None = None
+    tried: Count = 0
+
+
 class TaskRow(msgspec.Struct, frozen=True):
     """An entry of results.json. docs/reference/batch-results.md defines each part."""
 
@@ -152,12 +163,14 @@ class TaskRow(msgspec.Struct, frozen=True):
     bench: BenchRow | None
     files: dict[str, FileFacts]
     page: str | None
+    tune: TuneRow | None = None
 
 
 def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
     """Makes the entry of a task, as plain data. source: one of SOURCES."""
     report, bench = _mapping(record.report), _mapping(record.bench)
     engine, verdict = _mapping(report.get("engine")), _mapping(report.get("verdict"))
+    search = _mapping(record.tune)
     warned = (record.warnings, *(part.get("warnings") for part in (report, verdict, bench)))
     routes = _part(report.get("routes"), dict[str, Figure]) or {}
     row = TaskRow(
@@ -183,6 +196,14 @@ def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
         bench=_bench(bench) if bench else None,
         files=dict(record.files),
         page=PAGE if PAGE in record.files else None,
+        tune=_part(
+            {
+                **_mapping(search.get("best")),
+                "default_ms": _mapping(search.get("default")).get("ms"),
+                "tried": len(_part(search.get("trials"), list[Any]) or ()),
+            },
+            TuneRow,
+        ),
     )
     plain: dict[str, Any] = msgspec.to_builtins(row)
     return plain

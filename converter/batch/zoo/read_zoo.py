@@ -64,8 +64,9 @@ from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.operators.package_files import files_of_path
+from trtsmith.converter.tune.tune import TuningOptions
 from trtsmith.converter.verify.given import without_inputs
-from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.converter.verify.tolerances import TOLERANCE_BY_OUTPUT, parse_tolerances
 from trtsmith.importers.problem import Problem
 
 _SHAPES = ("shapes", "optShapes", "maxShapes", "minShapes")
@@ -123,6 +124,20 @@ class ModelLook:
             OptionCheck(_JUDGED, tolerances),
             OptionCheck(("expected", "inputs"), _check_inputs_given),
         )
+
+    def check_search(
+        self, tune: OptionReader, search: OptionLayer, tuned: CheckedOptions, entry: Given
+    ) -> CheckedOptions:
+        """Finds bounds of outputs that the model lacks. tune: reader of the options `search`, which are `tuned` if read."""
+        if self._model is None:
+            return tuned
+        outputs = [value.name for value in self._model.proto.graph.output]
+
+        def bounds(options: Namespace) -> None:
+            given = TOLERANCE_BY_OUTPUT.read(options.max_error, "max-error")
+            TuningOptions(max_error=given).check_outputs(outputs)
+
+        return tune.run([OptionCheck(("max-error",), bounds)], search, tuned, entry, self._source.text)
 
     def _frozen_by_example(self, inputs: Path | None) -> Iterable[str]:
         """What --inputs has a value of is frozen, where TensorRT wants it constant: such an input needs no shapes."""
@@ -201,17 +216,21 @@ def _operator_files(spec: Path) -> Iterator[Path]:
         yield from files_of_path(spec)[1]
 
 
-TOP = ("defaults", "matrix", "needs", "bench", "model")
-_SHARED = ("matrix", "needs", "bench")
+_SHARED = ("matrix", "needs", "bench", "tune")
+TOP = ("defaults", *_SHARED, "model")
+
+_FurtherOptions = OptionLayer | bool | None
+"""Of `trtsmith bench` or `trtsmith tune`; None: not said; False: the command is not run."""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """What [defaults] or a [[model]] says. bench: options of `trtsmith bench`; None: not said; False: nothing is timed."""
+    """What [defaults] or a [[model]] says."""
 
     setting: Setting
     matrix: ZooMatrix = field(default_factory=ZooMatrix)
-    bench: OptionLayer | bool | None = None
+    bench: _FurtherOptions = None
+    tune: _FurtherOptions = None
 
 
 def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
@@ -233,6 +252,7 @@ class _ZooReader:
     def __init__(self, document: Given, commands: ZooCommands) -> None:
         self._document, self._commands = document, commands
         self._convert, self._bench = OptionReader(commands.convert), OptionReader(commands.bench)
+        self._tune = OptionReader(commands.tune)
         self._files: dict[CheckedOptions, tuple[Path, ...]] = {}
         self._defaults = self._read_defaults()
         self._variants = VariantMaker(self._defaults.setting, self._defaults.matrix, self._convert)
@@ -261,7 +281,7 @@ class _ZooReader:
         return tuple(made)
 
     def _read_defaults(self) -> _Table:
-        """[defaults], [matrix], [needs] and [bench]; the last three may stand in [defaults] instead."""
+        """[defaults], [matrix], [needs], [bench] and [tune]; all but the first may stand in [defaults] instead."""
         document = self._document
         document.check_keys(TOP, "a zoo's file")
         given = document["defaults"]
@@ -301,42 +321,51 @@ class _ZooReader:
         matrix = ZooMatrix()
         if "matrix" in shared:
             matrix = read_matrix(shared["matrix"], self._convert, of_model=of_model)
-        bench: OptionLayer | bool | None = None
-        if "bench" in shared:
-            said = shared["bench"]
-            if isinstance(said.value, dict):
-                bench = self._bench.read(said)
-            elif isinstance(said.value, bool):
-                bench = {} if said.value else False
-            else:
-                expected = "true, false, or a table with options of `trtsmith bench`"
-                said.wrong(f"bench is {shown(said.value)}", expected, "bench = true")
-        return _Table(setting, matrix, bench)
+        further = (
+            self._read_further(shared.get(reader.command.name), reader)
+            for reader in (self._bench, self._tune)
+        )
+        return _Table(setting, matrix, *further)
+
+    def _read_further(self, said: Given | None, reader: OptionReader) -> _FurtherOptions:
+        if said is None:
+            return None
+        if isinstance(said.value, bool):
+            return {} if said.value else False
+        if isinstance(said.value, dict):
+            return reader.read(said)
+        name = reader.command.name
+        expected = f"true, false, or a table with options of `trtsmith {name}`"
+        said.wrong(f"{name} is {shown(said.value)}", expected, f"{name} = true")
+        return None
 
     def _tasks_of(self, name: str, source: FoundModel, entry: Given, table: _Table) -> list[BatchTask]:
         look = ModelLook(source, self._commands, self._convert)
         variants = self._variants.variants(name, entry, table.setting, table.matrix)
-        general = self._defaults.bench
-        bench = general if table.bench is None else table.bench
-        timing: OptionLayer | None = None
-        if isinstance(bench, dict):
-            timing = self._bench.merged(general if isinstance(general, dict) else {}, bench)
+        timing = _together(self._defaults.bench, table.bench, self._bench)
+        search = _together(self._defaults.tune, table.tune, self._tune)
         tasks = []
         for labels, setting in variants:
             checked = self._convert.check(setting.options, entry)
             timed = self._bench.check(timing or {}, entry)
+            tuned = self._tune.check(search or {}, entry)
+            if search is not None and tuned is not None:
+                self._check_tuned(setting.options)
+                tuned = look.check_search(self._tune, search, tuned, entry)
             if checked is not None:
                 look.check(setting.options, checked, entry)
-            if checked is None or timed is None or checked.wrong or timed.wrong:
+            if checked is None or timed is None or tuned is None or checked.wrong | timed.wrong | tuned.wrong:
                 continue
+            named = (file for one in (checked, timed, tuned) for file in self._named(one))
             task = BatchTask(
                 name=name if len(variants) == 1 else f"{name}/{variant_name(labels)}",
                 model=name,
                 source=source.text,
                 words=self._convert.words(setting.options),
-                files=tuple(dict.fromkeys((*look.files, *self._named(checked), *self._named(timed)))),
+                files=tuple(dict.fromkeys((*look.files, *named))),
                 variant=labels,
                 bench=None if timing is None else self._bench.words(timing),
+                tune=None if search is None else self._search_words(setting.options, search),
                 needs=needs_of(setting),
                 hashed=source.path is not None and not depends_on_modules(checked.read),
                 line=entry.line,
@@ -344,8 +373,33 @@ class _ZooReader:
             tasks.append(task)
         return tasks
 
+    def _check_tuned(self, options: OptionLayer) -> None:
+        """Options of `convert` that a search does not take, or chooses itself, are problems."""
+        for dest in options.keys() - self._tune.command.dests() - self._commands.judged:
+            name = options[dest].name
+            what = f"`trtsmith tune` does not take {name}, and a model with it is tuned"
+            expected = (
+                "options of `trtsmith tune`, or of the verdict: precision and nodes in float32 are searched"
+            )
+            fix = f"give {name} to other models only, or write tune = false in this one"
+            options[dest].wrong(what, expected, fix)
+
+    def _search_words(self, options: OptionLayer, search: OptionLayer) -> tuple[str, ...]:
+        """Of `trtsmith tune`: the options of `convert` that it takes, too, and its own."""
+        taken = {dest: given for dest, given in options.items() if dest in self._tune.command.dests()}
+        return (*self._convert.words(taken), *self._tune.words(search))
+
     def _named(self, checked: CheckedOptions) -> tuple[Path, ...]:
         """The files that options name: most tasks of a matrix have the options of others."""
         if checked not in self._files:
-            self._files[checked] = tuple(files_of(checked.read, self._convert.actions.values()))
+            actions = self._tune.actions | self._convert.actions
+            self._files[checked] = tuple(files_of(checked.read, actions.values()))
         return self._files[checked]
+
+
+def _together(general: _FurtherOptions, own: _FurtherOptions, reader: OptionReader) -> OptionLayer | None:
+    """The options of a further command, with the model's own before those of all models; None: it is not run."""
+    last = general if own is None else own
+    if not isinstance(last, dict):
+        return None
+    return reader.merged(general if isinstance(general, dict) else {}, last)

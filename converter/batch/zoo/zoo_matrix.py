@@ -23,7 +23,7 @@ DEFAULT = "default"
 MOST_TASKS = 100_000
 """Of one zoo: more are a mistake in a matrix."""
 
-_NO_AXES = ("model", "path", "name", "matrix", "needs", "bench", "defaults")
+_NO_AXES = ("model", "path", "name", "matrix", "needs", "bench", "tune", "defaults")
 _EXAMPLE = '{ fast = { precision = "fp16", optimization-level = 2 }, exact = { precision = "fp32" } }'
 _UNUSED = "exclude matches nothing"
 _ONE_AXIS = "an option in one axis"

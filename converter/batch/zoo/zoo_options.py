@@ -53,7 +53,7 @@ class OptionCheck:
 
 @dataclass(frozen=True)
 class ZooCommand:
-    """A command, `convert` or `bench`.
+    """A command, `convert`, `bench` or `tune`.
 
     parser:  whose errors raise UsageError, and which never ends the process.
     before:  the words that stand for what every task brings: the model and the engine.
@@ -70,6 +70,10 @@ class ZooCommand:
         """Parses words into options. Raises UsageError."""
         return self.parser.parse_args([*self.before, *words])
 
+    def dests(self) -> frozenset[str]:
+        """Returns the dests of all its options, those that a zoo cannot give among them."""
+        return frozenset(action.dest for action in self.parser._actions)
+
     def options(self) -> dict[str, Action]:
         """Returns options available in a zoo, by long flag without dashes."""
         return {
@@ -82,12 +86,16 @@ class ZooCommand:
 
 @dataclass(frozen=True)
 class ZooCommands:
-    """The commands of a zoo. shapes: the profile that options of `convert` ask for, by input; UsageError for an
-    invalid one.
+    """The commands of a zoo.
+
+    judged: dests of options of `convert` that judge an engine, and change nothing of it.
+    shapes: the profile that options of `convert` ask for, by input; UsageError for an invalid one.
     """
 
     convert: ZooCommand
     bench: ZooCommand
+    tune: ZooCommand
+    judged: frozenset[str]
     shapes: Callable[[Namespace], Mapping[str, ShapeRange]]
 
 

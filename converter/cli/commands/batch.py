@@ -193,6 +193,7 @@ def _list(tasks: Sequence[BatchTask], console: Console, *, as_json: bool) -> Non
                 "variant": dict(task.variant),
                 "command": list(task.command),
                 "bench": None if task.bench is None else list(task.bench),
+                "tune": None if task.tune is None else list(task.tune),
                 "needs": vars(task.needs),
                 "gpu": None if demand is None else vars(demand),
                 "line": task.line,
@@ -207,7 +208,7 @@ def _list(tasks: Sequence[BatchTask], console: Console, *, as_json: bool) -> Non
 
 
 def _needs(task: BatchTask, demand: GpuDemand | None) -> str:
-    """The task's needs in words: CPUs, memory, GPU, time limit, and whether its engine is timed."""
+    """The task's needs in words: CPUs, memory, GPU, time limit, and whether its engine is tuned and timed."""
     needs = task.needs
     parts = [f"{needs.cpus:g} cpu{'s' * (needs.cpus != 1)}"]
     parts += [f"{needs.memory_mib} MiB"] if needs.memory_mib is not None else []
@@ -215,5 +216,6 @@ def _needs(task: BatchTask, demand: GpuDemand | None) -> str:
         one_of = f" of {' or '.join(demand.targets)}" if demand.targets else ""
         parts.append("a GPU" + one_of if demand.name == ANY else f"GPU {demand.name}{one_of}")
     parts += [f"{needs.timeout_s:g} s"] if needs.timeout_s is not None else []
+    parts += ["tuned"] if task.tune is not None else []
     parts += ["timed"] if task.bench is not None else []
     return ", ".join(parts)

@@ -226,10 +226,16 @@ def test_names_lead_nowhere_else(tmp_path: Path, name: str) -> None:
 
 
 def test_a_task_for_a_gpu_that_is_not_there_says_what_is(tmp_path: Path) -> None:
-    result = drive(tmp_path, [known(tmp_path, "a", needs=Needs(gpu="H100")), known(tmp_path, "b")])
-    assert result.statuses == {"a": TaskStatus.INVALID, "b": TaskStatus.AGREE}
-    (problem,) = record_in(tmp_path, "a").problems
+    tuned = replace(known(tmp_path, "c"), tune=())
+    result = drive(tmp_path, [known(tmp_path, "a", needs=Needs(gpu="H100")), known(tmp_path, "b"), tuned])
+    assert result.statuses == {"a": TaskStatus.INVALID, "b": TaskStatus.AGREE, "c": TaskStatus.INVALID}
+    (problem,), (search,) = (record_in(tmp_path, name).problems for name in "ac")
     assert problem.what == "the task needs the GPU H100; this machine has no GPU" and "--on" in problem.fix
+    assert problem.where == "it asks for the GPU H100"
+    assert (
+        search.what == "the task needs a GPU; this machine has no GPU"
+        and search.where == "tune times engines"
+    )
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
@@ -450,6 +456,7 @@ def test_a_task_sees_its_gpu_and_another_sees_none(tmp_path: Path) -> None:
 def test_who_needs_a_gpu(words: tuple[str, ...], flavours: set[str], needed: bool) -> None:
     assert (gpu_demand(task("a", *words), flavours) is not None) is needed
     assert gpu_demand(replace(task("a", *words), bench=()), flavours) is not None
+    assert gpu_demand(replace(task("a", *words), tune=()), flavours) is not None
 
 
 def test_a_task_that_takes_more_cores_than_there_are_runs_alone(tmp_path: Path) -> None:

@@ -210,7 +210,8 @@ def work(request, events, log_path):
     (Path(asked["folder"]) / "none").touch()
     (Path(asked["folder"]) / "page.html").write_text(f"<p>{source}</p>")
     looked = sorted(str(path) for path in source.parent.rglob("*") if path.is_file())
-    return {"exit_code": 0, "problems": [], "death": None, "warnings": [], "bench": None, "seconds": {}, "versions": {},
+    return {"exit_code": 0, "problems": [], "death": None, "warnings": [], "bench": None, "tune": None, "seconds": {},
+            "versions": {},
             "report": {"converted": True, "verdict": {}, "engine": {"flavour": "tensorrt_rtx"}, "looked": looked}}
 
 serve(sys.argv[1:], work)

@@ -99,6 +99,13 @@ OF_BENCH = {
     "no-plugins-from-packages": ("false", "true"),
 }
 
+OF_TUNE = {
+    "max-error": ("0.1", "0.2"),
+    "minutes": ("1", "2"),
+    "samples": ('"in.npz"', '"other.npz"'),
+    "precisions": ('"fp16"', '["fp16", "bf16"]'),
+}
+
 NEVER_KEPT = {"reference": '"m:f"', "ops": '"some.module"'}
 """They import modules by name: there is no key."""
 
@@ -148,7 +155,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(metadata, "distributions", lambda: real(path=[site]))
     found.flavours(tensorrt="10.16", tensorrt_rtx="1.7.1")
     write_model(tmp_path / "net.onnx", "batch", 3, weights="net.data")
-    for name in ("in.npz", "other.npz"):
+    for name in ("in.npz", "other.npz", "more.npz"):
         np.savez(tmp_path / name, x=np.full((1, 3), len(name), np.float32))
     np.save(tmp_path / "grid.npy", np.ones((1, 3), np.float32))
     for name in (
@@ -188,6 +195,7 @@ def test_the_tables_have_every_option() -> None:
 
     assert of("convert") - {*OPTIONS, *NEVER_KEPT} == set()
     assert of("bench") - {*OF_BENCH} == set()
+    assert of("tune") == {*OF_TUNE}
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -204,6 +212,14 @@ def test_every_option_of_bench_counts(name: str, here: Machine) -> None:
     one, other, _ = values_of(OF_BENCH[name])
     keys = [here.key(f"{here.zoo}[model.bench]\n{name} = {value}\n") for value in (one, other)]
     assert len({*keys, here.key(), ""}) == 4
+
+
+@pytest.mark.parametrize("name", OF_TUNE)
+def test_every_option_of_tune_counts(name: str, here: Machine) -> None:
+    here.gpu = Gpu("NVIDIA L4", (8, 9))
+    one, other, _ = values_of(OF_TUNE[name])
+    keys = [here.key(f"{here.zoo}tune = {{ {name} = {value} }}\n") for value in (one, other)]
+    assert len({*keys, here.key(), here.key(f"{here.zoo}tune = true\n"), ""}) == 5
 
 
 @pytest.mark.parametrize("name", NEVER_KEPT)
@@ -223,6 +239,8 @@ FILES = {
     "net.data": "",
     "in.npz": 'inputs = "in.npz"\n',
     "other.npz": f'{INT8}calibration = ["in.npz", "other.npz"]\n',
+    "more.npz": 'tune = { samples = "more.npz" }\n',
+    "one.recipe.json": 'recipe = "one.recipe.json"\n',
     "grid.npy": 'freeze = { x = "@grid.npy" }\n',
     "libmine.so": 'plugins = "libmine.so"\n',
     "pkg/__init__.py": 'ops = "pkg"\n',

@@ -187,6 +187,8 @@ def test_modules_beside_a_file_count_where_they_lie(task: BatchTask, tmp_path: P
         ),
         lambda task: replace(task, bench=None),
         lambda task: replace(task, bench=()),
+        lambda task: replace(task, tune=()),
+        lambda task: replace(task, tune=("--minutes", "1")),
         lambda task: replace(task, bench=("--at", "min", *task.bench[2:])),  # type: ignore[index]
         lambda task: replace(task, files=tuple(f for f in task.files if f.name != "a.bin")),
     ],
@@ -236,9 +238,13 @@ def test_packages_count_for_those_who_use_them(
     task: BatchTask, words: tuple[str, ...], changed: tuple[str, ...]
 ) -> None:
     task = replace(task, words=words)
+    tuned = replace(
+        task, tune=("--samples", "more.npz")
+    )  # with samples, int8 and fp8 are among the precisions
     for name in ("torch", "modelopt"):
         other = replace(HERE, versions={**HERE.versions, name: "2"})
         assert (key(task, other) != key(task)) == (name in changed), name
+        assert key(tuned, other) != key(tuned)
 
 
 def test_operators_of_installed_packages_count_unless_they_are_left_out(task: BatchTask) -> None:
@@ -261,20 +267,21 @@ def test_the_flavour_is_the_one_that_auto_would_be(task: BatchTask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "bench", "matters"),
+    ("words", "asked", "matters"),
     [
-        ((), None, True),  # auto: the engine is compared where the GPU is one of its targets
-        (("--verify", "engine"), None, True),
-        (("--verify", "graph"), None, False),
-        (("--no-verify",), None, False),
-        (("--no-verify",), (), True),
-        (("--no-verify", "--flavour", "tensorrt"), None, True),  # it builds for the GPU that is there
+        ((), {}, True),  # auto: the engine is compared where the GPU is one of its targets
+        (("--verify", "engine"), {}, True),
+        (("--verify", "graph"), {}, False),
+        (("--no-verify",), {}, False),
+        (("--no-verify",), {"bench": ()}, True),
+        (("--no-verify",), {"tune": ()}, True),
+        (("--no-verify", "--flavour", "tensorrt"), {}, True),  # it builds for the GPU that is there
     ],
 )
 def test_which_gpu_it_is_counts_where_an_engine_meets_it(
-    task: BatchTask, words: tuple[str, ...], bench: tuple[str, ...] | None, matters: bool
+    task: BatchTask, words: tuple[str, ...], asked: dict[str, tuple[str, ...]], matters: bool
 ) -> None:
-    task = replace(task, words=("--target", "sm86", *words), bench=bench)
+    task = replace(task, words=("--target", "sm86", *words), **{"bench": None} | asked)
     machine = replace(HERE, flavours={"tensorrt": "10", "tensorrt_rtx": "1"}, gpu=L4)
     task = task if "--flavour" in words else replace(task, words=(*task.words, "--flavour", "tensorrt_rtx"))
     same_chip = replace(machine, gpu=Gpu("NVIDIA GeForce RTX 4090", (8, 9)))

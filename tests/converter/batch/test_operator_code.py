@@ -40,8 +40,8 @@ def work(request, events, log_path):
             (operator,) = package.operators
             text = " ".join([operator.doc, *operator.check({}, {})])
     Path(asked["folder"], "model.plan").write_text(text)
-    return {"exit_code": 0, "problems": [], "death": None, "warnings": [], "bench": None, "seconds": {}, "versions": {},
-            "report": {"converted": True, "engine": None, "verdict": None, "warnings": [], "seconds": {}}}
+    return {"exit_code": 0, "problems": [], "death": None, "warnings": [], "bench": None, "tune": None, "seconds": {},
+            "versions": {}, "report": {"converted": True, "engine": None, "verdict": None, "warnings": [], "seconds": {}}}
 
 if __name__ == "__main__":
     serve(sys.argv[1:], work, spent=lambda: True)

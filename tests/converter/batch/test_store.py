@@ -314,10 +314,12 @@ def test_what_cannot_be_removed_is_told(cache: Path, monkeypatch: pytest.MonkeyP
 
 def test_contents_hold_no_reports(cache: Path, tmp_path: Path) -> None:
     """A cache may have thousands of them, of some MiB each."""
-    record: TaskRecord = replace(result(tmp_path / "6", 6), report={"nodes": ["n"]}, bench={"runs": []})
+    record: TaskRecord = replace(
+        result(tmp_path / "6", 6), report={"nodes": ["n"]}, bench={"runs": []}, tune={"trials": []}
+    )
     Store(cache, pytest.fail).add(record, tmp_path / "6")
     kept = read_contents(cache).entries[record.key].record
-    assert (kept.report, kept.bench, kept.files) == (None, None, record.files)
+    assert (kept.report, kept.bench, kept.tune, kept.files) == (None, None, None, record.files)
 
 
 def test_where_a_cache_lies() -> None:

@@ -61,7 +61,7 @@ def work(request, events, log_path):
     report = {"converted": not problems, "engine": {"engine_path": str(folder / "model.plan"), "flavour": "tensorrt_rtx"},
               "verdict": None if "unverified" in words else {}, "warnings": ["w"], "seconds": {"build": 0.5}}
     return {"exit_code": code, "problems": problems, "death": None, "warnings": [], "report": report, "bench": None,
-            "seconds": {}, "versions": {"trtsmith": "1", "tensorrt": "10.9", "tensorrt_rtx": "1.7"}}
+            "tune": None, "seconds": {}, "versions": {"trtsmith": "1", "tensorrt": "10.9", "tensorrt_rtx": "1.7"}}
 
 if __name__ == "__main__":
     serve(sys.argv[1:], work)

@@ -42,6 +42,7 @@ const Details = (() => {
       list("Warnings", task.warnings, "fair", more(task, "warnings")),
       outputs(task),
       task.bench && bench(task.bench),
+      task.tune && search(task.tune),
       engine(task),
       command(task),
       files(task),
@@ -95,6 +96,12 @@ const Details = (() => {
       element("td", { class: "number" }, Figures.milliseconds(one.latency_ms.median)), element("td", { class: "number" }, Figures.milliseconds(one.latency_ms.p90)),
       element("td", { class: "number" }, Frame.number(one.throughput, 4))));
     return section("Times on " + Frame.shown(found.gpu || "a GPU"), plain("times", ["point", "shapes", "mode", "median ms", "p90 ms", "inferences/s"], rows, [3, 4, 5]));
+  }
+
+  function search(found) {
+    return section("Search", facts([["tuned", Figures.milliseconds(found.ms) + " ms, error " + Frame.number(found.error, 2)],
+      ["default", found.default_ms === null ? "no engine" : Figures.milliseconds(found.default_ms) + " ms"],
+      ["engines tried", Frame.number(found.tried)]]));
   }
 
   function engine(task) {

@@ -74,6 +74,8 @@ const Figures = (() => {
     used: (task) => { const one = worst(task); return one ? one.used ?? (one.agrees ? null : Infinity) : null; },
     size: (task) => task.engine ? task.engine.bytes : null,
     latency: (task) => { const one = run(task); return one ? one.latency_ms.median : null; },
+    tuned: (task) => task.tune ? task.tune.ms : null,
+    untuned: (task) => task.tune ? task.tune.default_ms : null,
     plugins: (task) => (task.routes.plugin || 0) + (task.routes["stock plugin"] || 0),
     nodes: (task) => Object.values(task.routes).reduce((sum, one) => sum + one, 0),
     worst,

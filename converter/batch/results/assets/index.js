@@ -57,12 +57,14 @@
     { title: "of tolerance", number, value: Figures.used, cell: tolerance },
     { title: "engine", number, value: Figures.size, cell: (task) => Frame.bytes(Figures.size(task)) },
     { title: "latency ms", number, value: Figures.latency, cell: (task) => Figures.milliseconds(Figures.latency(task)) },
+    { title: "default ms", number, value: Figures.untuned, cell: (task) => Figures.milliseconds(Figures.untuned(task)) },
+    { title: "tuned ms", number, value: Figures.tuned, cell: (task) => Figures.milliseconds(Figures.tuned(task)) },
     { title: "seconds", number, value: Figures.total, cell: (task) => Frame.number(Figures.total(task)) },
     { title: "warnings", number, value: (task) => task.warnings.length, cell: (task) => task.warnings.length || "" },
     { title: "plugin", number, value: Figures.plugins, cell: (task) => Figures.plugins(task) || "" },
     { title: "nodes", number, value: Figures.nodes, cell: (task) => Figures.nodes(task) || "" },
     { title: "from", value: (task) => task.source },
-  ].filter((column) => column.title !== "latency ms" || tasks.some((task) => task.bench));
+  ].filter((column) => !column.title.endsWith(" ms") || tasks.some((task) => column.value(task) !== null));
   const table = Table.make({ columns, rows: tasks, label: "tasks", pick: show, empty: "no task is left by the filters" });
   const grid = data.axes.length && several ? Grid.make(data.axes, show) : null;
 

@@ -83,6 +83,24 @@ def times(median: float = 1.5, p90: float | None = None, **changed: Any) -> dict
     return {"format": 1, "gpu": "NVIDIA L4", "driver": "580.1", "runs": [run], "layers": None, "warnings": []}
 
 
+def search() -> dict[str, Any]:
+    """What `trtsmith tune --json` writes: another engine is faster than the default."""
+    default, best = (
+        {
+            "flags": flags,
+            "failed": "",
+            "ms": ms,
+            "error": error,
+            "share_of_bound": 0.5,
+            "bytes": 9,
+            "device_memory": 9,
+        }
+        for flags, ms, error in (("--precision fp16", 0.75, 0.001), ("--precision bf16", 0.5, 0.002))
+    )
+    found = {"format": 1, "best": best, "default": default, "bounds": {"": 0.004}, "trials": [default, best]}
+    return found | {"recipe": None, "seconds": 9.0, "sets": 1, "unseen": 0}
+
+
 def record(
     name: str, status: TaskStatus = TaskStatus.AGREE, variant: Mapping[str, str] | None = None, **changed: Any
 ) -> TaskRecord:

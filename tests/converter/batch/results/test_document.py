@@ -20,6 +20,7 @@ from tests.converter.batch.results.sample import (
     PROBLEM,
     record,
     report,
+    search,
     times,
     write_results,
     zoo,
@@ -51,7 +52,7 @@ def test_the_schema_is_one_and_holds_for_every_status() -> None:
 
 
 def test_the_schema_wants_every_entry_that_is_written() -> None:
-    whole = document(record("a", bench=times(), problems=(PROBLEM,)))
+    whole = document(record("a", bench=times(), tune=search(), problems=(PROBLEM,)))
     VALIDATOR.validate(whole)
     for path in paths(whole):
         less = copy.deepcopy(whole)
@@ -95,6 +96,7 @@ def test_the_figures_of_a_record() -> None:
                 warnings=["b", "a"], used=None, relative=math.inf, routes={"native": 3, "plugin": 0}
             ),
             bench=times(2.0) | {"warnings": ["c"]},
+            tune=search(),
             warnings=("a",),
         )
     )["tasks"]
@@ -103,6 +105,7 @@ def test_the_figures_of_a_record() -> None:
     assert task["engine"]["bytes"] == 842_524 and task["engine"]["plugin_layers"] == ["/neck/dcn"]
     assert [(one["relative"], one["used"]) for one in task["verdict"]["outputs"]] == [(None, None)] * 2
     assert task["bench"]["runs"][0]["latency_ms"]["median"] == 2.0
+    assert task["tune"] == {"ms": 0.5, "error": 0.002, "default_ms": 0.75, "tried": 2}
     assert (
         task["variant"] == {"precision": "fp16"} and task["page"] == "report.html" and task["nodes"] is None
     )
@@ -159,10 +162,11 @@ def test_no_part_of_a_record_stops_it(seed: int) -> None:
             return {name: spoilt(one) for name, one in value.items()}
         return [spoilt(one) for one in value] if isinstance(value, list) else value
 
-    whole = record("a", bench=times())
+    whole = record("a", bench=times(), tune=search())
     parts = {
         "report": report(),
         "bench": times(),
+        "tune": search(),
         "seconds": {"total": 1.0},
     }
     spoilt_record = replace(whole, **{name: spoilt(part) for name, part in parts.items()})

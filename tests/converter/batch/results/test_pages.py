@@ -16,6 +16,7 @@ from tests.converter.batch.results.sample import (
     VERSIONS,
     record,
     report,
+    search,
     times,
     write_pair,
     write_results,
@@ -71,6 +72,20 @@ def test_the_summary_says_what_has_ended(page: Chromium, folder: Path) -> None:
     assert "No engine ran: a verdict without a run" in text
     assert page.evaluate(f"{ROWS}.length") == 24 and page.evaluate(COUNT) == "24 tasks"
     assert page.evaluate("document.title") == "zoo.toml"
+
+
+def test_a_tuned_task_shows_both_latencies(page: Chromium, tmp_path: Path) -> None:
+    write_results(tmp_path, [record("plain"), record("tuned", tune=search())])
+    page.open(tmp_path / "index.html")
+    heads = page.evaluate("[...document.querySelectorAll('#tasks thead th')].map((head) => head.innerText)")
+    assert "latency ms" not in heads
+    at = heads.index("default ms")
+    cells = page.evaluate(
+        f"{ROWS}.map((row) => [...row.cells].slice({at}, {at + 2}).map((one) => one.innerText))"
+    )
+    assert heads[at + 1] == "tuned ms" and cells == [["", ""], ["0.75", "0.5"]]
+    page.evaluate(f"{ROWS}[1].click()")
+    assert "0.5 ms, error 0.002" in page.evaluate(f"{PANEL}.innerText")
 
 
 def test_every_column_sorts_both_ways(page: Chromium, folder: Path) -> None:

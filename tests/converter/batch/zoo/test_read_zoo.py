@@ -22,7 +22,7 @@ B = '[[model]]\npath = "b.onnx"\n'
 def test_a_model_by_itself_is_a_task(folder: Path) -> None:
     (task,) = tasks_of(folder, f"\n{A}")
     assert task == BatchTask(
-        "a", "a", str(folder / "a.onnx"), (), (folder / "a.onnx",), {}, None, Needs(), True, 2
+        "a", "a", str(folder / "a.onnx"), (), (folder / "a.onnx",), {}, None, None, Needs(), True, 2
     )
     assert pickle.loads(pickle.dumps(task)) == task
 
@@ -81,6 +81,19 @@ def test_timing(folder: Path) -> None:
     assert tasks_of(folder, text)[0].bench == ("--at", "min,max", "--streams", "3", "--no-transfers")
 
 
+def test_tuning(folder: Path) -> None:
+    assert tasks_of(folder, A)[0].tune is None
+    assert tasks_of(folder, f"{A}tune = true\n")[0].tune == ()
+    assert tasks_of(folder, f"tune = true\n{A}tune = false\n")[0].tune is None
+    text = f'[tune]\nminutes = 2\n{A}verify = "engine"\nworkspace = 64\ntune = {{ max-error = {{ y = 0.01 }} }}\n'
+    (task,) = tasks_of(folder, text)
+    assert task.tune == ("--workspace", "64", "--max-error", "y:0.01", "--minutes", "2")
+    assert task.words == ("--workspace", "64", "--verify", "engine")
+    assert task.command == ("trtsmith", "tune", task.source, "-o", "model.plan", *task.tune)
+    samples = tasks_of(folder, f'{A}tune = {{ samples = "x.npz" }}\n')[0]
+    assert samples.tune == ("--samples", f"{folder}/x.npz") and folder / "x.npz" in samples.files
+
+
 @pytest.mark.parametrize(
     ("weights", "gone", "said"),
     [("w.data", True, "'w.data' does not exist"), ("../secret.data", False, "leaves the model's folder")],
@@ -129,6 +142,16 @@ def test_external_data_that_cannot_be_read(folder: Path, weights: str, gone: boo
         ('shapes.x = "1x3"\nbench = { inputs = "x.npz", at = "max" }', "already sets the shapes", 4),
         ('shapes.x = "1x3"\nbench = { against = "onnxruntime" }', "a zoo cannot give against", 4),
         ('shapes.x = "1x3"\nbench = "yes"', 'bench is "yes"', 4),
+        ('shapes.x = "1x3"\ntune = 3', "tune is 3", 4),
+        ('shapes.x = "1x3"\ntune = { minutes = 0 }', "'0' is not a positive number of minutes", 4),
+        ('shapes.x = "1x3"\ntune = { precisions = ["fp64"] }', "fp64", 4),
+        ('shapes.x = "1x3"\ntune = { precisions = "int8" }', "there are no samples", 4),
+        ('shapes.x = "1x3"\ntune = { samples = "nowhere.npz" }', "samples names no file", 4),
+        ('shapes.x = "1x3"\ntune = { max-error = { z = 0.1 } }', "the model has no output 'z'", 4),
+        ('shapes.x = "1x3"\ntune = { workspace = 3 }', "gets it from the model's own options", 4),
+        ('shapes.x = "1x3"\ntune = { json = "x" }', "a zoo cannot give json", 4),
+        ('shapes.x = "1x3"\nprecision = "fp16"\ntune = true', "does not take precision, and", 4),
+        ('shapes.x = "1x3"\nrefit = true\ntune = true', "does not take refit, and", 4),
         ('shapes.x = "1x3"\noutput = "x"', "a zoo cannot give output", 4),
         ('shapes.x = "1x3"\ntiming-cache = "x"', "a zoo cannot give timing-cache: tasks run in any order", 4),
         ('shapes.x = "1x3"\nkeep_fp32 = "x"', "unknown key 'keep_fp32'", 4),

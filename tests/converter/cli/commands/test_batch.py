@@ -147,19 +147,19 @@ def test_a_list_tells_what_is_timed_and_what_needs_a_gpu(
         "plain": "",
         "timed": "bench = true\ntarget = 'sm90'",
         "compared": "verify = 'engine'",
+        "searched": "tune = true",
         "large": "bench = true\n[model.needs]\ngpu = 'H100'",
     }
     zoo = "\n".join(f"[[model]]\nname = {name!r}\npath = 'a.onnx'\n{more}" for name, more in models.items())
     (home / "zoo.toml").write_text(zoo)
     assert main(["batch", "zoo.toml", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    shown = {
-        line.split()[0]: line.split("trtsmith convert")[0].split(maxsplit=1)[1].strip() for line in lines
-    }
+    shown = {line.split()[0]: line.split("trtsmith ")[0].split(maxsplit=1)[1].strip() for line in lines}
     assert shown == {
         "plain": "1 cpu",
         "timed": "1 cpu, a GPU of sm90, timed",
         "compared": "1 cpu, a GPU",
+        "searched": "1 cpu, a GPU, tuned",
         "large": "1 cpu, GPU H100, timed",
     }
     assert main(["batch", "zoo.toml", "--list", "--json"]) == 0
