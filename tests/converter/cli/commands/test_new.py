@@ -103,6 +103,16 @@ def test_its_tests_ask_for_the_library_and_pass_otherwise(here: Path, cli: Cli) 
     assert "2 failed, 22 passed" in ran.out, ran.out
 
 
+def test_its_test_of_shapes_takes_names_from_the_definition(here: Path, cli: Cli) -> None:
+    cli("op new VoxelMaxPool --domain mycompany -o package")
+    definition = here / "package" / "voxel_max_pool" / "definition.py"
+    definition.write_text(definition.read_text().replace("weights", "masses"))
+    ran = shell(
+        f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist package -k shapes_that_do_not_fit"
+    )
+    assert "1 passed" in ran.out, ran.out
+
+
 def test_from_a_node_with_a_body(here: Path, cli: Cli) -> None:
     ran = cli("op new GatedHalf --from-model model.onnx --node gate -o package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
@@ -195,6 +205,8 @@ def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     assert 'features[0] // fields["window"], features[1]' in definition
     assert 'Field("mean", Kind.INT, "parameter mean", default=0, allowed=(0, 1))' in definition
     assert (here / "package" / "window_pool" / "function.py").read_text() == FUNCTIONS
+    path = here / "package" / "window_pool" / "definition.py"
+    path.write_text(definition.replace('op_type="WindowPool"', 'op_type="PoolOfWindows"'))
     tests = own_tests()
     assert tests.code == 0, tests.out
     (here / "other.py").write_text(OTHER)
