@@ -27,7 +27,7 @@ from trtsmith.converter.plugin.contract import CheckStatus
 from trtsmith.converter.plugin.test import test_library as run_contract
 from trtsmith.converter.scaffold.folder import write_folder
 from trtsmith.converter.scaffold.names import Names
-from trtsmith.converter.scaffold.sample import sample_files
+from trtsmith.converter.scaffold.sample import ELEMENTWISE, sample_files
 
 NAMES = Names("PointWindows", "acme")
 
@@ -107,6 +107,17 @@ def test_its_own_tests_pass_after_its_alias_is_renamed(package: PackageFolder, t
     definition.write_text(text.replace('domains=("acme",)', 'domains=("elsewhere",)'))
     told = own_tests(find_package(renamed))
     assert "24 passed" in told and "failed" not in told, told
+
+
+def test_an_operator_of_each_element_passes_its_own_tests(
+    installed_sdk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdk, "SDK", installed_sdk)
+    write_folder(tmp_path / "leaky_clamp", sample_files(Names("LeakyClamp", "acme"), ELEMENTWISE))
+    package = find_package(tmp_path / "leaky_clamp")
+    assert build(package).libraries == (package.library(),)
+    told = own_tests(package)
+    assert "17 passed" in told and "failed" not in told, told
 
 
 def test_nothing_is_compiled_again_and_the_library_stays(package: PackageFolder) -> None:

@@ -113,6 +113,16 @@ def test_its_test_of_shapes_takes_names_from_the_definition(here: Path, cli: Cli
     assert "1 passed" in ran.out, ran.out
 
 
+def test_an_operator_of_each_element(here: Path, cli: Cli) -> None:
+    assert cli("op new LeakyClamp --domain mycompany --elementwise").code == 0
+    checked = cli("check leaky_clamp/example.onnx --ops leaky_clamp")
+    assert checked.code == 1 and "the operator LeakyClamp has no compiled plugin" in checked.err
+    more = "op new LeakyClamp --domain mycompany --elementwise -o other"
+    refused(cli(more, "--from-triton", "kernels.py:clamp"), 2, "leave out one of the two")
+    refused(cli(more, "--from-torch", "pools:window_pool"), 2, "--elementwise")
+    assert not (here / "other").exists()
+
+
 def test_from_a_node_with_a_body(here: Path, cli: Cli) -> None:
     ran = cli("op new GatedHalf --from-model model.onnx --node gate -o package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
