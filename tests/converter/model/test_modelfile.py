@@ -355,6 +355,13 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path, content: bytes, word: s
     refuse(tmp_path / "a.onnx", ConversionError, f"The file is {word}")
 
 
+@pytest.mark.parametrize("new", [True, False])
+def test_weights_alone_name_the_function_to_write(tmp_path: Path, new: bool) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({"w": torch.zeros(3)}, tmp_path / "net.pth", _use_new_zipfile_serialization=new)
+    refuse(tmp_path / "net.pth", ConversionError, "weights have no graph", "name net.py:FUNCTION")
+
+
 @pytest.mark.parametrize(("name", "word"), [("net.py", "Python source"), ("in.npz", "an archive of arrays")])
 def test_a_file_of_another_suffix_is_named(tmp_path: Path, name: str, word: str) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04 or whatever")
