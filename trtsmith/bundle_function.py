@@ -94,7 +94,10 @@ def bundle(engine: StrPath, output: StrPath | None = None, **options: Unpack[Bun
     path, given = Path(engine), with_defaults(BundleOptions, options)
     if given.runtime == "triton":
         if output is None:
-            raise UsageError("Triton's model repository is not named", "-o", "a folder", "-o models")
+            expected = "the folder that tritonserver --model-repository gets, created if missing"
+            raise UsageError(
+                f"no model repository is named for {path}", "--for triton", expected, "--output models/"
+            )
         name = path.stem if given.name is None else given.name
         limits = (given.batching, given.instances, given.queue_delay_us)
         return write_model(path, TritonOptions(Path(output), name, given.model_version, *limits))

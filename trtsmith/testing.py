@@ -140,22 +140,31 @@ def check_library(library: str | Path, operators: Sequence[OpDef], *, gpu: bool 
     assert report.ok
 
 
-def check_example(model: str | Path, package: str | Path) -> None:
+def check_example(model: str | Path | OpDef, package: str | Path) -> None:
     """Checks that every node of the model reaches TensorRT, and that onnxruntime runs it with the operators expanded.
 
     The outputs are finite, and of the shapes that the model declares. The model has shapes of known sizes.
+    model: a file, or an operator: then the one that `trtsmith op example` writes of its first case, in today's names.
     package: the folder of the operators, as --ops takes it. Those of installed packages are left out.
     """
     from trtsmith.converter.base.options.shapes import graph_inputs
     from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
     from trtsmith.converter.model.load import load_model
+    from trtsmith.converter.model.model_bytes import ModelBytes
     from trtsmith.converter.model.ort import run
     from trtsmith.converter.operators.loading import operators_in_force
     from trtsmith.converter.rewrite.rewrite import reference
+    from trtsmith.converter.scaffold.case_example import case_example
     from trtsmith.converter.verify.inputs import generate_inputs
 
-    loaded = load_model(Path(model))
-    stale = f"if the definition has changed since, `trtsmith op example {package}` writes the example again"
+    stale = ""
+    if isinstance(model, OpDef):
+        loaded = load_model(ModelBytes(case_example(model, model.cases[0])))
+    else:
+        loaded = load_model(Path(model))
+        stale = (
+            f"if the definition has changed since, `trtsmith op example {package}` writes the example again"
+        )
     with operators_in_force([str(package)], installed=False):
         analysis = analyse(loaded, AnalysisOptions())
         assert analysis.convertible, "\n".join((*map(str, analysis.problems), stale))

@@ -84,7 +84,8 @@ class Here:
             return
         model = options.model if isinstance(options.model, Path) else None
         check_output(options.output, model, libraries)
-        if not options.force:
+        missing = model is not None and not model.exists()  # which loading it will say
+        if not options.force and not missing:
             check_replaced(options.output, name_of(options.model), libraries)
 
 

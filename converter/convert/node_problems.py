@@ -215,7 +215,10 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
             f"else write one of your own, from `{new_command(node, model)}`"
         )
     elif normalise_domain(node.domain) in known_domains() or node.domain:
-        fix = f"write one of your own, from `{new_command(node, model)}`, or load a library that has it with --plugins"
+        fix = (
+            f"write one of your own, from `{new_command(node, model)}`; or name a package that has it with --ops, or a "
+            "library with --plugins"
+        )
     else:
         fix = f"export the model without it, or write one of your own, from `{new_command(node, model)}`"
     named = (

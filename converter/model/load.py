@@ -35,6 +35,10 @@ from trtsmith.importers.problem import Problem
 __all__ = ["Model", "load_model", "save_model"]
 
 _EXPORT = "export it as .onnx, and name that"
+_FROM_WEIGHTS = (
+    "weights have no graph: write a function in net.py that builds the module, loads them, and returns module.eval() and a "
+    "tuple of example inputs, and name net.py:FUNCTION; or name an .onnx file that torch.onnx.export wrote"
+)
 _FROM_TENSORFLOW = "convert it with tf2onnx, and name the .onnx file"
 _NO_NAMES = frozenset({"-1", "None", "none", "null", "unknown"})
 """Names of a dimension that say only that its size is unknown, beside those without a letter or digit."""
@@ -50,9 +54,9 @@ FOREIGN: tuple[tuple[int, bytes, str, str], ...] = (
     (4, b"ORTM", "a model in onnxruntime's own format (.ort)", "name the .onnx file that it was made from"),
     (4, b"TFL3", "a TensorFlow Lite model", _FROM_TENSORFLOW),
     (0, b"\x89HDF", "an HDF5 file, as Keras writes", _FROM_TENSORFLOW),
-    (0, b"PK\x03\x04", "a zip archive, as torch.save and torch.jit.save write", _EXPORT),
-    (0, b"\x80\x02", "a pickle, as torch.save writes", _EXPORT),
-    (8, b'{"', "a safetensors file: weights without a graph", _EXPORT),
+    (0, b"PK\x03\x04", "a zip archive, as torch.save and torch.jit.save write", _FROM_WEIGHTS),
+    (0, b"\x80\x02", "a pickle, as torch.save writes", _FROM_WEIGHTS),
+    (8, b'{"', "a safetensors file", _FROM_WEIGHTS),
     (0, b"GGUF", "a GGUF file: weights without a graph", _EXPORT),
     (0, b"<?xml", "XML, as OpenVINO writes", "name the .onnx file that it was made from"),
     (0, b"<!doctype html", "a web page", "download the file again: the address gave a page instead"),

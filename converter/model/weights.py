@@ -11,12 +11,14 @@ import resource
 import shlex
 import stat
 import weakref
+from contextlib import suppress
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import numpy as np
 import numpy.typing as npt
 
 from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.suggestions import nearest
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # or opening a FIFO waits for a writer
 _BLOCK = 1 << 24
@@ -102,7 +104,9 @@ def open_model_file(path: Path) -> MappedFile:
     try:
         return MappedFile(path)
     except FileNotFoundError:
-        raise refuse("The model file does not exist.", "check the path") from None
+        near = _nearest_model(path)
+        fix = f"did you mean {near}?" if near else "check the path"
+        raise refuse("The model file does not exist.", fix) from None
     except PermissionError:
         raise refuse(
             "The model file cannot be read: permission denied.", "give yourself read permission"
@@ -114,6 +118,14 @@ def open_model_file(path: Path) -> MappedFile:
             else f"The model file cannot be opened: {error}."
         )
         raise refuse(what, "name the .onnx file itself") from None
+
+
+def _nearest_model(path: Path) -> Path | None:
+    """The model of the same folder whose name is closest, or None."""
+    with suppress(OSError):
+        near = nearest(path.name, [other.name for other in path.parent.glob(f"*{path.suffix or '.onnx'}")])
+        return path.with_name(near) if near else None
+    return None
 
 
 def open_external_file(location: str, folder: Path, where: str) -> MappedFile:

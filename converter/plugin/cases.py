@@ -73,11 +73,13 @@ def in_dtypes(
 def cast_inputs(
     op: OpDef, generated: Mapping[str, np.ndarray], types: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Casts the case's inputs to the dtypes of a choice of type variables, in port order."""
+    """Casts the case's inputs to the dtypes of a choice of type variables, in port order. Numbers become arrays, too:
+    numpy makes them of the arithmetic of scalars.
+    """
     # What half precision cannot hold becomes infinite, and a NaN becomes some integer: cases with such values mean it.
     with np.errstate(over="ignore", invalid="ignore"):
         return {
-            port.name: generated[port.name].astype(array_dtype(types[port.type]))
+            port.name: np.array(generated[port.name], array_dtype(types[port.type]))
             for port in op.inputs
             if port.name in generated
         }

@@ -23,6 +23,8 @@ def draft_files(draft: Draft) -> dict[str, bytes]:
     """Writes every file of the package, by its path in the folder."""
     snake = draft.names.snake
     values = draft.names.placeholders() | _definition_values(draft) | _readme_values(draft)
+    # a function's operator is named in its definition alone; one of a model must take the model's own node
+    values["example"] = "OPERATORS[0]" if draft.torch_line else 'FOLDER / "example.onnx"'
     templates = {
         ".gitignore": "gitignore",
         "pyproject.toml": "pyproject.toml",

@@ -11,6 +11,7 @@ from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, allowance, in_words
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Outputs
 from trtsmith.converter.verify.compare import Comparison, compare
+from trtsmith.converter.verify.constant_outputs import lost_constants
 from trtsmith.converter.verify.findings import Finding, finding
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
@@ -141,7 +142,9 @@ def _unknown(baseline: Baseline, which: str, error: ConversionError, ran: str) -
 
 
 def _explained(verdict: Verdict, baseline: Baseline) -> Verdict:
-    """The verdict with what its reference rests on, and what else explains a difference."""
+    """The verdict with what its reference rests on, and what else explains a difference or constant outputs."""
+    lost = tuple(why for name, why in lost_constants(baseline.model).items() if name in verdict.outputs)
+    verdict = replace(verdict, findings=(*verdict.findings, *lost))
     if verdict.status == DISAGREE:
         verdict = _of_the_reference(verdict, baseline)
     if baseline.expected is not None:

@@ -1,4 +1,4 @@
-"""Finds outputs that prove nothing: constant or unchanging, behind a branch that was not taken, or of random numbers."""
+"""Finds outputs that prove nothing: constant or unchanging, behind a lost constant or an untaken branch, or random."""
 
 from __future__ import annotations
 
@@ -63,6 +63,48 @@ def unchanging_outputs(
     return {name: finding("unchanging", name, draws=DRAWS + 1) for name in left}
 
 
+_LOSING: Mapping[tuple[str, bool], str] = {
+    ("Div", True): "divides by 0",
+    ("Div", False): "divides by infinity",
+    ("Mul", True): "multiplies by 0",
+    ("Mul", False): "multiplies by infinity",
+    ("Add", False): "adds infinity",
+    ("Sub", False): "subtracts infinity",
+}
+"""By operator and whether its constant is 0, else infinite, what leaves nothing of the other operand."""
+
+
+def lost_constants(model: Model) -> dict[str, Finding]:
+    """Finds outputs that inputs would change but for constants that float16 made 0 or infinite; by name, the node."""
+    graph = inlined(model).proto.graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants |= {n.output[0]: a.t for n in graph.node for a in n.attribute if n.op_type == "Constant"}
+    losing = [(node, how) for node in graph.node if (how := _losing(node, constants, model))]
+    if not losing:
+        return {}
+    unchanging = _varying(graph, ()) - _varying(graph, (), cut={node.output[0] for node, _ in losing})
+    found = {}
+    for node, how in losing:
+        figures = {"node": node.name or node.output[0], "op_type": node.op_type, "how": how}
+        behind = _from(graph, {node.output[0]}) & unchanging
+        for name in (value.name for value in graph.output if value.name in behind):
+            found[name] = finding("lost constant", name, **figures)
+    return found
+
+
+def _losing(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto], model: Model) -> str:
+    """What the node does with a constant operand that is 0 or infinite in float16; "" for any other node."""
+    if normalise_domain(node.domain) or not any((node.op_type, zero) in _LOSING for zero in (True, False)):
+        return ""
+    for name in node.input[1:] if node.op_type in ("Div", "Sub") else node.input:
+        tensor = constants.get(name)
+        if tensor is not None and tensor.data_type == onnx.TensorProto.FLOAT16:
+            values = model.array(tensor)
+            if values.size and (np.isinf(values).all() or not values.any()):
+                return _LOSING.get((node.op_type, not values.any()), "")
+    return ""
+
+
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
     floats = one.dtype.kind == "f" and other.dtype.kind == "f"
     return np.array_equal(one, other, equal_nan=floats)
@@ -124,16 +166,20 @@ def _conditions(model: Model, names: Collection[str], feeds: Arrays) -> dict[str
     return known | run(reference(model.with_proto(proto)), feeds)
 
 
-def _varying(graph: onnx.GraphProto, fixed: Collection[str]) -> set[str]:
-    """Values that depend on a value of an input, or on random numbers."""
+def _varying(graph: onnx.GraphProto, fixed: Collection[str], cut: Collection[str] = ()) -> set[str]:
+    """Values that depend on a value of an input, or on random numbers. cut: values that are taken for constants."""
     constants = {tensor.name for tensor in graph.initializer}
-    return _from(graph, {value.name for value in graph.input} - constants - set(fixed), random=True)
+    return _from(graph, {value.name for value in graph.input} - constants - set(fixed), random=True, cut=cut)
 
 
-def _from(graph: onnx.GraphProto, names: set[str], *, random: bool = False) -> set[str]:
-    """These values, and what is computed from values of theirs; random: and from random numbers."""
+def _from(
+    graph: onnx.GraphProto, names: set[str], *, random: bool = False, cut: Collection[str] = ()
+) -> set[str]:
+    """These values, and what is computed from values of theirs, but not `cut`; random: and from random numbers."""
     reached = set(names)
     for node in graph.node:
+        if any(name in cut for name in node.output):
+            continue
         if not normalise_domain(node.domain) and node.op_type in _SHAPES:
             continue
         drawn = random and node.op_type.startswith("Random")

@@ -75,6 +75,8 @@ NOTES: Mapping[str, str] = {
     "too: the exporter (of a module, PyTorch's) wrote another computation, or equal scores come in another order",
     "original reshaped": "the exported model itself gives {output!r} in the shape {shape} in onnxruntime, too",
     "definition differs": "with trtsmith's definition of {operators}, onnxruntime gives another {output!r}{place}, too",
+    "lost constant": "no input changes {output!r}: {node} ({op_type}) {how} in float16, which holds 6e-08 to 65504; a "
+    "number beyond that becomes 0 or infinity when the model is exported",
 }
 """By kind, what is to be known of the engine or of the reference: lines of their own."""
 
@@ -97,6 +99,7 @@ _FIXES: Mapping[str, str] = {
     "original differs": "check how the expected outputs were made: the exported model gives others",
     "original reshaped": "check how the expected outputs were made: the exported model gives others",
     "definition differs": "check your function of {operators}: trtsmith's definition gives other values",
+    "lost constant": "export the model in float32, and convert it with --precision fp16",
     "functions alone": "check your function of {operators}, and the plugin: nothing else computes it",
     "own definition": "compare with your framework: {reference}, or --inputs FILE.npz --expected FILE.npz",
     "fused": "compare with your framework: --inputs FILE.npz --expected FILE.npz",
@@ -197,6 +200,7 @@ def _advised(told: Told) -> Iterator[str]:
         return
     if told.cost is not None:
         yield told.cost.advice()
+    yield from (_filled(_FIXES[one.kind], one) for one in told.findings if one.kind == "lost constant")
     yield _about_left(told)
     for one in told.findings:
         yield _filled(_FIXES.get(one.kind, ""), one)

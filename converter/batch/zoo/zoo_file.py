@@ -177,6 +177,9 @@ def _text(path: Path) -> str:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         said = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"it cannot be read: {said}", where, expected, "correct the path") from None
+    if path.suffix in (".onnx", ".pt2"):
+        fix = f"trtsmith convert {path}; or name its folder: trtsmith batch {path.parent}"
+        raise UsageError("it is a model", where, f"{expected}; or a folder of models", fix)
     if len(data) > MOST_BYTES:
         what, fix = f"it has more than {MOST_BYTES >> 20} MiB", "name models by globs, or make several zoos"
         raise UsageError(what, where, expected, fix)

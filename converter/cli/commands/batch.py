@@ -26,6 +26,7 @@ from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.write_zoo import write_zoo
 from trtsmith.converter.cli.batch_progress import batch_progress
 from trtsmith.converter.cli.console import Console, table
+from trtsmith.converter.cli.parsing.command_parser import CommandParser
 from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.cli.reports.batch_lines import summary
 from trtsmith.converter.engine.builder.flavour import installed_flavours
@@ -33,6 +34,7 @@ from trtsmith.flags import add_options
 from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 from trtsmith.options import Replacing
+from trtsmith.zoo_commands import zoo_commands
 
 DESCRIPTION = """Convert all models of a folder, or of a zoo, a file that lists models with their options, on this machine or
 on a Ray cluster. Keeps finished results; a cache supplies earlier conversions with the same files, options and versions."""
@@ -90,7 +92,21 @@ class _Diff(TypedDict, total=False):
     fail_on: Annotated[str | None, Flag("exit code 1 if anything became worse", choices=(WORSE,))]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def _in_a_zoo(flag: str, value: str) -> tuple[str, str]:
+    """What is expected in the place of a flag of `convert`, and the fix; empty for any other flag."""
+    action = zoo_commands().convert.options().get(flag[2:])
+    if action is None:
+        return "", ""
+    written = f"{flag[2:]} = {'true' if action.nargs == 0 else json.dumps(value or '...')}"
+    return (
+        "options of `trtsmith convert` in the zoo: they belong to its models",
+        f"write {written} below [defaults] of the zoo; trtsmith batch --init FOLDER -o FOLDER/zoo.toml writes one "
+        "of a folder. Paths there are relative to the zoo",
+    )
+
+
+def add_arguments(parser: CommandParser) -> None:
+    parser.elsewhere = _in_a_zoo
     parser.add_argument(
         "zoo",
         nargs="*",

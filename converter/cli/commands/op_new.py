@@ -13,7 +13,7 @@ from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.draft_files import draft_files
 from trtsmith.converter.scaffold.folder import check_free, write_folder
 from trtsmith.converter.scaffold.names import Names, check_names
-from trtsmith.converter.scaffold.sample import sample_files
+from trtsmith.converter.scaffold.sample import ELEMENTWISE, WINDOWS, sample_files
 from trtsmith.flags import add_options
 from trtsmith.options import Operators
 
@@ -24,6 +24,7 @@ DESCRIPTION = (
 
 EPILOG = """examples:
   trtsmith op new VoxelMaxPool --domain mycompany
+  trtsmith op new LeakyClamp --domain mycompany --elementwise
   trtsmith op new Gate --from-model model.onnx --node /gate
   trtsmith op new WindowPool --domain mycompany --from-torch pools.py:window_pool --example points=12x8
 """
@@ -40,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="DIR", help="the folder to write (the name in snake_case)"
     )
     sources = parser.add_mutually_exclusive_group()
+    sources.add_argument(
+        "--elementwise",
+        action="store_true",
+        help="begin with an operator that computes each element alone, such as an activation: the shortest kernel",
+    )
     sources.add_argument(
         "--from-model",
         type=Path,
@@ -73,7 +79,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     folder: Path = options.output or Path(names.snake)
     check_free(folder)
     draft = _draft(options, names)
-    write_folder(folder, draft_files(draft) if draft is not None else sample_files(names))
+    sample = ELEMENTWISE if options.elementwise else WINDOWS
+    write_folder(folder, draft_files(draft) if draft is not None else sample_files(names, sample))
     console.result(str(folder))
     if draft is not None and draft.unwritten:
         listed = " and ".join(draft.unwritten)
@@ -113,6 +120,14 @@ def _domain(options: argparse.Namespace) -> str:
         if wrong:
             needed = _BESIDE[flag]
             raise UsageError(f"{flag} has no effect here", flag, f"{flag} beside {needed}", f"add {needed}")
+    if options.elementwise and options.from_triton:
+        expected = "one source of the package: a template, or a kernel"
+        raise UsageError(
+            "--elementwise has no effect beside --from-triton",
+            "--elementwise",
+            expected,
+            "leave out one of the two",
+        )
     if options.from_model is not None:
         if options.node is None:
             expected = "--node with a node's name, an output of it, or its op_type"

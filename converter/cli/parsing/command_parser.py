@@ -7,7 +7,7 @@ import copy
 import itertools
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, NoReturn
@@ -99,6 +99,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**{**options, "formatter_class": HelpText, "allow_abbrev": False})
         self.register("action", None, _Once)
         self.given: dict[str, Any] = {}  # values of flags on this command line so far, by dest
+        self.elsewhere: Callable[[str, str], tuple[str, str]] | None = None  # see _unknown_flag
         self._words: Sequence[str] = ()
         self._positionals.title, self._optionals.title = "arguments", "options"
 
@@ -222,7 +223,10 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def _unknown_flag(self, word: str, following: str) -> Problem:
-        """The problem of an unknown flag. following: the next word, which may be its value."""
+        """The problem of an unknown flag. following: the next word, which may be its value.
+
+        `elsewhere`, which a command may set, says of such a flag and its value what was expected and the fix, or ("", "").
+        """
         name, sign, value = word.partition("=")
         what = f"unknown flag {name}"
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
@@ -236,6 +240,9 @@ class CommandParser(argparse.ArgumentParser):
             return Problem(
                 f"{what}; it is a flag of {foreign.tool}", self._where(), foreign.here, foreign.fix
             )
+        expected, fix = self.elsewhere(name, value) if self.elsewhere is not None else ("", "")
+        if fix:
+            return Problem(what, self._where(), expected, fix)
         near = nearest(name, flags)
         fix = f"did you mean {near}? {self.prog} --help" if near else f"leave it out; see {self.prog} --help"
         return Problem(what, self._where(), f"one of the flags of `{self.prog}`", fix)

@@ -197,6 +197,13 @@ def _no_module(given: Any) -> UsageError:
     if isinstance(given, type) and issubclass(given, torch.nn.Module):
         what = f"the class {given.__name__} is given in the place of a module"
         return UsageError(what, "model", "an instance of the class", f"{given.__name__}(...) makes one")
+    if isinstance(given, Mapping):  # as torch.load gives for a checkpoint
+        return UsageError(
+            f"a mapping, of the type {type(given).__name__}, is given in the place of a module",
+            "model",
+            "a torch.nn.Module: weights have no graph",
+            "build the module that the weights are of, load them with its load_state_dict, and give the module",
+        )
     return UsageError(
         f"an object of the type {type(given).__module__}.{type(given).__qualname__} cannot be converted",
         "model",

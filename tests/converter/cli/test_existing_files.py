@@ -199,3 +199,12 @@ def test_arrays_of_trtsmith_are_replaced_and_others_are_not(tmp_path: Path) -> N
     np.savez(mine, x=np.ones(3))
     assert ARRAYS.is_replaceable(ours) and not ARRAYS.is_replaceable(mine)
     assert np.load(ours)["x"].sum() == 3
+
+
+def test_a_model_that_is_missing_is_said_before_an_engine_that_exists(cli: Cli) -> None:
+    Path("out.plan").write_bytes(b"mine")
+    ran = cli("convert rlu.onnx -o out.plan --flavour tensorrt_rtx")
+    refused(ran, 2, "The model file does not exist", "did you mean relu.onnx?")
+    assert "out.plan" not in ran.err
+    refused(cli(CONVERT), 2, "out.plan exists already")
+    assert Path("out.plan").read_bytes() == b"mine"

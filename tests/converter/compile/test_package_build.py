@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.processes import ROOT
+from tests.processes import ROOT, checkout_environment
 from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.compile import sdk
 from trtsmith.converter.compile.manifest_check import check_manifest
@@ -26,7 +27,7 @@ from trtsmith.converter.plugin.contract import CheckStatus
 from trtsmith.converter.plugin.test import test_library as run_contract
 from trtsmith.converter.scaffold.folder import write_folder
 from trtsmith.converter.scaffold.names import Names
-from trtsmith.converter.scaffold.sample import sample_files
+from trtsmith.converter.scaffold.sample import ELEMENTWISE, sample_files
 
 NAMES = Names("PointWindows", "acme")
 
@@ -79,6 +80,44 @@ def test_it_keeps_the_whole_contract(package: PackageFolder) -> None:
     report = run_contract(package.library(), gpu=False, definitions=contract_cases(operators))
     assert [r for r in report.results if r.verdict is CheckStatus.FAIL] == []
     assert sum(r.verdict is CheckStatus.PASS for r in report.results) > 100
+
+
+def own_tests(package: PackageFolder) -> str:
+    """What the package's own tests print; without a GPU, as the library is compiled for one kind."""
+    env = {**checkout_environment(), "CUDA_VISIBLE_DEVICES": ""}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        str(package.root),
+    ]
+    return subprocess.run(command, env=env, capture_output=True, text=True, cwd=package.root).stdout
+
+
+def test_its_own_tests_pass_after_its_alias_is_renamed(package: PackageFolder, tmp_path: Path) -> None:
+    renamed = tmp_path / "renamed"
+    shutil.copytree(package.root, renamed, ignore=shutil.ignore_patterns("build", "__pycache__"))
+    definition = renamed / package.module.name / "definition.py"
+    text = definition.read_text().replace('op_type="PointWindows"', 'op_type="PoolOfPoints"')
+    definition.write_text(text.replace('domains=("acme",)', 'domains=("elsewhere",)'))
+    told = own_tests(find_package(renamed))
+    assert "24 passed" in told and "failed" not in told, told
+
+
+def test_an_operator_of_each_element_passes_its_own_tests(
+    installed_sdk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdk, "SDK", installed_sdk)
+    write_folder(tmp_path / "leaky_clamp", sample_files(Names("LeakyClamp", "acme"), ELEMENTWISE))
+    package = find_package(tmp_path / "leaky_clamp")
+    assert build(package).libraries == (package.library(),)
+    told = own_tests(package)
+    assert "17 passed" in told and "failed" not in told, told
 
 
 def test_nothing_is_compiled_again_and_the_library_stays(package: PackageFolder) -> None:

@@ -287,7 +287,9 @@ def refuse(path: Path, kind: type[TrtsmithError], *words: str) -> None:
 
 
 def test_paths_that_are_no_file(tmp_path: Path) -> None:
-    refuse(tmp_path / "none.onnx", UsageError, "does not exist")
+    refuse(tmp_path / "none.onnx", UsageError, "does not exist", "check the path")
+    (tmp_path / "detector.onnx").touch()
+    refuse(tmp_path / "detectr.onnx", UsageError, "does not exist", f"did you mean {tmp_path}/detector.onnx?")
     refuse(tmp_path / "none" / "none.onnx", UsageError, "does not exist")
     refuse(tmp_path, UsageError, "folder")
     refuse(Path("/dev/null"), UsageError, "not a regular file")
@@ -353,6 +355,13 @@ def test_not_a_model(tmp_path: Path, content: bytes, word: str) -> None:
 def test_a_file_of_another_kind_is_named(tmp_path: Path, content: bytes, word: str) -> None:
     (tmp_path / "a.onnx").write_bytes(content)
     refuse(tmp_path / "a.onnx", ConversionError, f"The file is {word}")
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_weights_alone_name_the_function_to_write(tmp_path: Path, new: bool) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({"w": torch.zeros(3)}, tmp_path / "net.pth", _use_new_zipfile_serialization=new)
+    refuse(tmp_path / "net.pth", ConversionError, "weights have no graph", "name net.py:FUNCTION")
 
 
 @pytest.mark.parametrize(("name", "word"), [("net.py", "Python source"), ("in.npz", "an archive of arrays")])

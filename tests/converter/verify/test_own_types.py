@@ -37,6 +37,41 @@ def test_values_are_rounded_as_they_are_declared(tmp_path: Path) -> None:
     assert np.isinf(found).any() and np.isfinite(found).any()
 
 
+def judged_with(folder: Path, body: str, **constants: np.ndarray) -> tuple[tuple[str, ...], str]:
+    """The remarks and the advice of the verdict on a model with these initializers."""
+    proto = onnx.load(saved(folder, body))
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(v, name) for name, v in constants.items())
+    onnx.save(proto, folder / "m.onnx")
+    original = Original(load_model(folder / "m.onnx"))
+    verdict = judge(Baseline(original, [InputSet("", {"x": X})]), own_graph(original))
+    return verdict.references, verdict.advice
+
+
+@pytest.mark.parametrize(
+    ("operator", "number", "words"),
+    [
+        ("Div", 1e8, "divides by infinity"),
+        ("Div", 1e-9, "divides by 0"),
+        ("Mul", 1e-9, "multiplies by 0"),
+        ("Sub", 1e8, "subtracts infinity"),
+    ],
+)
+def test_a_constant_that_float16_does_not_hold_is_named(
+    tmp_path: Path, operator: str, number: float, words: str
+) -> None:
+    with np.errstate(over="ignore"):
+        lost = np.float16(number)
+    body = f"[part] l = {operator} (x, c) y = Sigmoid (l)"
+    (remark,), advice = judged_with(tmp_path, body, c=np.array(lost))
+    assert remark.startswith(f"no input changes 'y': part ({operator}) {words} in float16")
+    assert "export the model in float32" in advice
+    assert judged_with(tmp_path, body, c=np.array(2, np.float16))[0] == ()
+    assert (
+        judged_with(tmp_path, f"l = {operator} (x, c) y = Where (m, l, x)", c=np.array(lost), m=X > 200)[0]
+        == ()
+    )
+
+
 def test_in_float32_where_a_precision_is_asked_for(tmp_path: Path) -> None:
     found = Original(square_and_root(tmp_path), wide=True).run({"x": X})["y"]
     assert found.dtype == np.float16 and np.array_equal(found, X)

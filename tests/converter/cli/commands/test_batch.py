@@ -194,6 +194,10 @@ def test_a_new_zoo_is_one_that_can_be_run(home: Path, capsys: pytest.CaptureFixt
         ("zoo.toml --jobs 2 --on 10.0.0.1:6379", "as many tasks as it has cores"),
         ("zoo.toml --jobs 0", "not a whole number"),
         ("none.toml", "cannot be read"),
+        ("models/fine.onnx", "trtsmith convert models/fine.onnx; or name its folder: trtsmith batch models"),
+        ("zoo.toml --ops pkg", 'write ops = "pkg" below [defaults] of the zoo'),
+        ("zoo.toml --embed-plugins --precision=fp16", "write embed-plugins = true"),
+        ("zoo.toml --no-such", "leave it out"),
         ("zoo.toml -o zoo.toml", "cannot be written"),
     ],
 )

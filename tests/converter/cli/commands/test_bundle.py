@@ -84,7 +84,7 @@ def test_what_deepstream_and_onnxruntime_need(here: Path, cli: Cli) -> None:
         "--name does not go with --for onnxruntime",
         "--instances does not",
     )
-    refused(cli("bundle m.plan"), 2, "Triton's model repository is not named", "-o models")
+    refused(cli("bundle m.plan"), 2, "no model repository is named for m.plan", "--output models/")
     refused(cli("bundle m.plan --for openvino"), 2, "invalid choice: 'openvino'")
     with pytest.raises(trtsmith.UsageError, match="nothing can be written for 'openvino'"):
         trtsmith.bundle("m.plan", runtime="openvino")

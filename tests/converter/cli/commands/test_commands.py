@@ -66,8 +66,8 @@ def test_check_of_a_model_that_is_not_convertible(cli: Cli) -> None:
         "error: no importer for operator bar::Foo\n"
         "  where:    node 'f' (bar::Foo)\n"
         "  expected: an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists\n"
-        "  fix:      write one of your own, from `trtsmith op new Foo --domain bar --from-model u.onnx --node f`, or load "
-        "a library that has it with --plugins\n",
+        "  fix:      write one of your own, from `trtsmith op new Foo --domain bar --from-model u.onnx --node f`; or name "
+        "a package that has it with --ops, or a library with --plugins\n",
     )
 
 

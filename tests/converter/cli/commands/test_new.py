@@ -103,6 +103,26 @@ def test_its_tests_ask_for_the_library_and_pass_otherwise(here: Path, cli: Cli) 
     assert "2 failed, 22 passed" in ran.out, ran.out
 
 
+def test_its_test_of_shapes_takes_names_from_the_definition(here: Path, cli: Cli) -> None:
+    cli("op new VoxelMaxPool --domain mycompany -o package")
+    definition = here / "package" / "voxel_max_pool" / "definition.py"
+    definition.write_text(definition.read_text().replace("weights", "masses"))
+    ran = shell(
+        f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist package -k shapes_that_do_not_fit"
+    )
+    assert "1 passed" in ran.out, ran.out
+
+
+def test_an_operator_of_each_element(here: Path, cli: Cli) -> None:
+    assert cli("op new LeakyClamp --domain mycompany --elementwise").code == 0
+    checked = cli("check leaky_clamp/example.onnx --ops leaky_clamp")
+    assert checked.code == 1 and "the operator LeakyClamp has no compiled plugin" in checked.err
+    more = "op new LeakyClamp --domain mycompany --elementwise -o other"
+    refused(cli(more, "--from-triton", "kernels.py:clamp"), 2, "leave out one of the two")
+    refused(cli(more, "--from-torch", "pools:window_pool"), 2, "--elementwise")
+    assert not (here / "other").exists()
+
+
 def test_from_a_node_with_a_body(here: Path, cli: Cli) -> None:
     ran = cli("op new GatedHalf --from-model model.onnx --node gate -o package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
@@ -195,6 +215,8 @@ def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     assert 'features[0] // fields["window"], features[1]' in definition
     assert 'Field("mean", Kind.INT, "parameter mean", default=0, allowed=(0, 1))' in definition
     assert (here / "package" / "window_pool" / "function.py").read_text() == FUNCTIONS
+    path = here / "package" / "window_pool" / "definition.py"
+    path.write_text(definition.replace('op_type="WindowPool"', 'op_type="PoolOfWindows"'))
     tests = own_tests()
     assert tests.code == 0, tests.out
     (here / "other.py").write_text(OTHER)

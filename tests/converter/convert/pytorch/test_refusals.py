@@ -164,6 +164,7 @@ def test_what_pytorch_cannot_export_is_said(case: str, capfd: pytest.CaptureFixt
         (nn.ReLU(), None, trtsmith.UsageError, "no example inputs"),
         (nn.ReLU(), {"x": 1}, trtsmith.UsageError, "of the type dict"),
         (nn.ReLU, (torch.rand(2),), trtsmith.UsageError, "the class ReLU is given in the place of a module"),
+        (nn.ReLU().state_dict(), (torch.rand(2),), trtsmith.UsageError, "a mapping, of the type OrderedDict"),
         (nn.ReLU(), np.ones(2), trtsmith.UsageError, "a numpy array, float64[2], in the place of a tensor"),
         (object(), (torch.rand(2),), trtsmith.UsageError, "builtins.object cannot be converted"),
         (torch.jit.trace(nn.ReLU(), torch.rand(2)), (torch.rand(2),), trtsmith.TrtsmithError, ""),
