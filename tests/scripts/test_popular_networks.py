@@ -105,6 +105,7 @@ def test_a_network_is_exported_converted_and_kept(tmp_path: Path, capsys: pytest
         assert main([*words, "--precision", precision], [LINEAR, broken]) == 0
     linear, failed = json.loads(output.read_text())["rows"]
     assert linear["dynamic"] == ["batch"] and linear["alone"] == "builds"
+    assert linear["met"] == {} and "met" not in failed
     assert [found["verdict"] for found in linear["precisions"].values()] == ["agree", "agree"]
     assert "cannot be multiplied" in failed["export"] and "precisions" not in failed
     capsys.readouterr()
