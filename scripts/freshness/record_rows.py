@@ -161,12 +161,12 @@ def _engines(*modules: str) -> Part:
 ROWS = (
     RecordRow(
         *("onnx_coverage.json", 4, (RULES, OPERATORS, _script("onnx_coverage.py", "onnxcoverage/*", _MET))),
-        (README, *_evidence("onnx-coverage")),
+        (README, *_evidence("onnx-coverage", "rules")),
         "scripts/onnx_coverage.py --json {record}",
     ),
     RecordRow(
         *("real_models.json", 90, (*CONVERSION, _script("real_models.py", "realmodels/*", _MET))),
-        (README, *_evidence("real-models")),
+        (README, *_evidence("real-models", "rules")),
         "scripts/real_models.py --json {record}",
     ),
     RecordRow(
@@ -175,7 +175,7 @@ ROWS = (
             300,
             (*CONVERSION, _script("popular_networks.py", "popularnetworks/*", _MET)),
         ),
-        (README, *_evidence("popular-networks")),
+        (README, *_evidence("popular-networks", "rules")),
         "scripts/popular_networks.py --again --python .cache/exporters/venv/bin/python",
     ),
     RecordRow(
@@ -446,7 +446,7 @@ ROWS = (
     ),
     RecordRow(
         *("networks_float16.json", 60, (RULES, JUDGE, _script("networkbench/decisions.py", _MET))),
-        _evidence("networks"),
+        _evidence("networks", "rules"),
         "scripts/networkbench/decisions.py",
     ),
     RecordRow(
@@ -460,7 +460,7 @@ ROWS = (
             30,
             (*CONVERSION, BUILDER, _script("convert_seconds.py", "realnetworks/networks.py", _MET)),
         ),
-        _evidence("rewriting"),
+        _evidence("rewriting", "rules"),
         "scripts/convert_seconds.py FOLDER",
     ),
     RecordRow(
