@@ -81,7 +81,8 @@ def try_architecture(one: Architecture, exporter: str, before: Row, setup: Popul
         row = {**row, "alone": native_outcome(model, row["shapes"], {}, setup.limit_s)["outcome"]}
     for precision in missing:
         report, seconds = _convert(one, model, row, precision, setup)
-        row["met"] = together(row.get("met", {}), names_met(report))
+        if "met" in row or not row.get("precisions"):  # older rows lack the names of what they have already
+            row["met"] = together(row.get("met", {}), names_met(report))
         row["precisions"] = {**row.get("precisions", {}), precision: {**judged(report), "seconds": seconds}}
         yield row
 
