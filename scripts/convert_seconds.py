@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from freshness.record_rows import BENCHMARKS  # noqa: E402
+from harness.names_met import names_met, together  # noqa: E402
 from harness.run_record import script_parser, write_record  # noqa: E402
 from tests.processes import checkout_environment  # noqa: E402
 
@@ -64,16 +65,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def row(model: Path) -> dict[str, Any]:
-    """Seconds of the import and of each conversion, by precision, with the verdict's status."""
+    """Seconds of the import and of each conversion, by precision, with exit codes and the names of the rules that ran."""
     found: dict[str, Any] = {"network": model.stem}
     inputs, expected = (model.with_name(f"{model.stem}{suffix}.npz") for suffix in ("", ".expected"))
     with tempfile.TemporaryDirectory() as folder:
         found["import"], _ = timed([sys.executable, "-c", OWN_IMPORT, str(model), f"{folder}/own.plan"])
         for name, flags in FLAGS.items():
             compared = ("--inputs", str(inputs), "--expected", str(expected), "--target", "sm86", "-q")
+            report = Path(folder, f"{name}.json")
             words = ("convert", str(model), "-o", f"{folder}/{name}.plan", *compared, *flags)
-            found[name], code = timed([sys.executable, "-m", "trtsmith", *words])
+            found[name], code = timed([sys.executable, "-m", "trtsmith", *words, "--report", str(report)])
             found[f"{name}_exit_code"] = code
+            found["met"] = together(
+                found.get("met", {}), names_met(json.loads(report.read_text(encoding="utf-8")))
+            )
     return found
 
 

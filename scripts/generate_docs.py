@@ -37,6 +37,7 @@ from docpages import (  # noqa: E402
     record_ages,
     report_schema,
     rewriting,
+    rule_use,
 )
 from docpages.marks import Parts, refresh  # noqa: E402
 
@@ -90,6 +91,10 @@ _PARTS: Mapping[str, Parts] = {
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
         "seconds of conversions": evidence.conversion_seconds,
+    },
+    "docs/evidence/rules.md": {
+        "records with names": rule_use.records,
+        **{f"needed {kind}": rule_use.of_kind(kind) for kind in rule_use.KNOWN},
     },
     "docs/evidence/judge.md": {
         "right runs": judge_figures.right_runs,

@@ -93,7 +93,7 @@ def _note(outcome: Any, step: str, finding: Any) -> None:
     else:
         outcome.changed, outcome.told, outcome.frozen = found["changed"], found["told"], found["frozen"]
         outcome.numbers, outcome.by = found["numbers"], found.get("by", "")
-        outcome.refused, outcome.rules = found["problems"], found.get("rules", ())
+        outcome.refused, outcome.met = found["problems"], found.get("met", {})
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
         "build": _build_report(analysis),
         "routes": planned.routes(),
         "nodes": _nodes(planned.nodes),
-        **_graph_report(planned, rewritten),
+        **graph_report(planned, rewritten),
         "warnings": [*rewritten.warnings(), *planned.warnings],
         "problems": [problem.to_json() for problem in analysis.problems],
     }
@@ -96,8 +96,8 @@ def _nodes(nodes: Iterable[PlannedNode]) -> list[dict[str, Any]]:
     return [asdict(node) | {"route": node.route.value} for node in nodes]
 
 
-def _graph_report(planned: Plan, rewritten: Rewritten) -> dict[str, Any]:
-    """The rewrites of the graph, and the nodes left unchanged."""
+def graph_report(planned: Plan, rewritten: Rewritten) -> dict[str, Any]:
+    """Returns the rewrites of the graph, and the nodes left unchanged."""
     return {
         "plugins": [asdict(plugin) for plugin in planned.plugins],
         "rewrites": [asdict(record) for record in rewritten.rewrites],
@@ -144,7 +144,7 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
         "manifest": str(bundle.manifest) if bundle is not None else None,
         "routes": done.plan.routes(),
         "nodes": _nodes(node for node in done.plan.nodes if node.route.value != "native"),
-        **_graph_report(done.plan, done.rewritten),
+        **graph_report(done.plan, done.rewritten),
         **profile_facts(done.rewritten, asked.values),
         "mended": [asdict(one) for one in done.mended],
         "warnings": list(done.warnings),

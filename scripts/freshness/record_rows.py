@@ -32,6 +32,9 @@ ENGINE = (*CONVERSION, EVERY_KERNEL)
 """Decides the verdict on an engine."""
 
 
+_MET = "harness/names_met.py"
+
+
 def _kernels(*operators: str) -> Part:
     return Part("kernels", operators=operators)
 
@@ -164,18 +167,22 @@ def _engines(*modules: str) -> Part:
 
 ROWS = (
     RecordRow(
-        *("onnx_coverage.json", 4, (RULES, OPERATORS, _script("onnx_coverage.py", "onnxcoverage/*"))),
-        (README, *_evidence("onnx-coverage")),
+        *("onnx_coverage.json", 4, (RULES, OPERATORS, _script("onnx_coverage.py", "onnxcoverage/*", _MET))),
+        (README, *_evidence("onnx-coverage", "rules")),
         "scripts/onnx_coverage.py --json {record}",
     ),
     RecordRow(
-        *("real_models.json", 90, (*CONVERSION, _script("real_models.py", "realmodels/*"))),
-        (README, *_evidence("real-models")),
+        *("real_models.json", 90, (*CONVERSION, _script("real_models.py", "realmodels/*", _MET))),
+        (README, *_evidence("real-models", "rules")),
         "scripts/real_models.py --json {record}",
     ),
     RecordRow(
-        *("popular_networks.json", 300, (*CONVERSION, _script("popular_networks.py", "popularnetworks/*"))),
-        (README, *_evidence("popular-networks")),
+        *(
+            "popular_networks.json",
+            300,
+            (*CONVERSION, _script("popular_networks.py", "popularnetworks/*", _MET)),
+        ),
+        (README, *_evidence("popular-networks", "rules")),
         "scripts/popular_networks.py --again --python .cache/exporters/venv/bin/python",
     ),
     RecordRow(
@@ -445,8 +452,8 @@ ROWS = (
         "scripts/check_aarch64.py dist --json {record}",
     ),
     RecordRow(
-        *("networks_float16.json", 60, (RULES, JUDGE, _script("networkbench/decisions.py"))),
-        _evidence("networks"),
+        *("networks_float16.json", 60, (RULES, JUDGE, _script("networkbench/decisions.py", _MET))),
+        _evidence("networks", "rules"),
         "scripts/networkbench/decisions.py",
     ),
     RecordRow(
@@ -458,9 +465,9 @@ ROWS = (
         *(
             "convert_seconds.json",
             30,
-            (*CONVERSION, BUILDER, _script("convert_seconds.py", "realnetworks/networks.py")),
+            (*CONVERSION, BUILDER, _script("convert_seconds.py", "realnetworks/networks.py", _MET)),
         ),
-        _evidence("rewriting"),
+        _evidence("rewriting", "rules"),
         "scripts/convert_seconds.py FOLDER",
     ),
     RecordRow(

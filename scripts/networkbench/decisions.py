@@ -17,13 +17,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from harness.names_met import names_met  # noqa: E402
 from harness.run_record import write_record  # noqa: E402
 from models import MODELS  # noqa: E402
 from models.export import export_model  # noqa: E402
 from networkbench.graphs import GRID_SAMPLE, NETWORKS, WAYS, rewritten  # noqa: E402
 from trtsmith.converter.base.output_file import write_report  # noqa: E402
+from trtsmith.converter.convert.plan import plan  # noqa: E402
 from trtsmith.converter.convert.precision import in_precision  # noqa: E402
 from trtsmith.converter.convert.precision_request import PrecisionRequest  # noqa: E402
+from trtsmith.converter.convert.reports import graph_report  # noqa: E402
 
 UNTRIED = ("bevformer_layer", "sparse4d_head")
 """Networks whose float16 sums are not tried: a run on a CPU takes more than 20 GB, or many minutes."""
@@ -41,7 +44,9 @@ def main(names: Sequence[str]) -> int:
 
 
 def decisions(name: str) -> dict[str, Any]:
-    """By way with an engine: `kept`, the float32 nodes with reasons, and `sums`, the observations on float16 sums."""
+    """By way with an engine: `kept`, the float32 nodes with reasons; `sums`, the observations on float16 sums; `met`, the
+    names of rules and custom operators.
+    """
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         path = export_model(name, Path(folder), batch=1).model
@@ -59,10 +64,14 @@ def decisions(name: str) -> dict[str, Any]:
 
 def _decided(path: Path, feeds: Mapping[str, Any] | None, way: str) -> dict[str, Any]:
     request = PrecisionRequest("fp16", accumulate="fp16" if feeds is None else "")
-    report = in_precision(rewritten(path, way), request, feeds).precision
+    result = in_precision(rewritten(path, way), request, feeds)
+    report = result.precision
     assert report is not None
-    told = report.to_json()
-    return {"kept": {kept.node: kept.reason for kept in report.kept}, "sums": told.get("sums")}
+    return {
+        "kept": {kept.node: kept.reason for kept in report.kept},
+        "sums": report.to_json().get("sums"),
+        "met": names_met(graph_report(plan(result), result)),
+    }
 
 
 if __name__ == "__main__":

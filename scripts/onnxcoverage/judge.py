@@ -11,10 +11,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from harness.names_met import names_met
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import CoverageCase, read_case
 from trtsmith.converter.base.errors import ConversionError, TrtsmithError
 from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.convert.reports import graph_report
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -62,11 +64,10 @@ def rewritten(case: CoverageCase, folder: Path, freeze_inputs: bool = True) -> d
     """
     try:
         model, result = rewrite_case(case, folder, freeze_inputs)
-        problems = plan(result).problems
+        planned = plan(result)
     except TrtsmithError as error:
-        problems = error.problems
         return {
-            "problems": _texts(problems),
+            "problems": _texts(error.problems),
             "changed": False,
             "told": False,
             "numbers": "not rewritten",
@@ -76,11 +77,11 @@ def rewritten(case: CoverageCase, folder: Path, freeze_inputs: bool = True) -> d
     if changed:
         save_model(result.model, folder / f"{case.name}.trt.onnx")
     found = {
-        "problems": _texts(problems),
+        "problems": _texts(planned.problems),
         "changed": changed,
         "told": bool(result.warnings()) or any(record.notes for record in result.rewrites),
         "frozen": sorted(record.input for record in result.frozen),
-        "rules": sorted({name for r in result.rewrites for name in r.pass_name.split(", ")}),
+        "met": names_met(graph_report(planned, result)),
         "warnings": list(result.warnings()),
     }
     return found | _numbers(case, model, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from onnxcoverage.builder import kind_of
@@ -15,7 +15,7 @@ class CaseOutcome:
     """The outcome of one case. Empty strings are good news.
 
     as_is, rewritten: why TensorRT does not build it. numbers: why its outputs are not ONNX's. by: what ran it.
-    refused: trtsmith's own problems.
+    refused: trtsmith's own problems. met: names of the rules and custom operators of its rewrite.
     """
 
     name: str
@@ -28,7 +28,7 @@ class CaseOutcome:
     changed: bool = False
     told: bool = False
     frozen: Sequence[str] = ()
-    rules: Sequence[str] = ()
+    met: Mapping[str, Sequence[str]] = field(default_factory=dict)
     refused: Sequence[str] = ()
 
     @property
@@ -83,7 +83,7 @@ def to_json(outcomes: Sequence[CaseOutcome], versions: Mapping[str, str], second
 
 def outcomes_of(record: Mapping[str, Any]) -> list[CaseOutcome]:
     """The outcomes in a record that was read back."""
-    names = {field.name for field in fields(CaseOutcome)}
+    names = {one.name for one in fields(CaseOutcome)}
     return [CaseOutcome(**{k: v for k, v in case.items() if k in names}) for case in record["cases"]]
 
 

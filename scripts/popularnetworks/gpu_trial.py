@@ -12,7 +12,7 @@ import onnx
 
 from popularnetworks.drawn_weights import fill_graph, strip_graph
 from popularnetworks.network_export import FILE, SAMPLES
-from popularnetworks.network_trial import convert_file
+from popularnetworks.network_trial import convert_file, judged
 
 INDEX = "index.json"
 PRECISIONS = ("fp32", "fp16")
@@ -46,7 +46,8 @@ def convert_here(row: Row, graphs: Path, precision: str, limit_s: float, folder:
     fill_graph(proto)
     onnx.save(proto, folder / FILE)
     samples = graphs / row["name"] / SAMPLES
-    found = convert_file(folder / FILE, row["shapes"], precision, ["--inputs", str(samples)], limit_s)
+    words = ["--inputs", str(samples)]
+    report, seconds = convert_file(folder / FILE, row["shapes"], precision, words, limit_s)
     shutil.rmtree(folder)
     head = {key: row[key] for key in ("network", "library", "exporter")}
-    return {**head, "precision": precision, **found}
+    return {**head, "precision": precision, **judged(report), "seconds": seconds}

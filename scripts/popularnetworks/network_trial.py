@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.line_child import LineChild, after
+from harness.names_met import names_met, together
 from harness.processes import run_boxed
 from popularnetworks.architecture import OWN, Architecture
 from popularnetworks.network_export import FILE, SAMPLES
@@ -72,17 +73,17 @@ def try_architecture(one: Architecture, exporter: str, before: Row, setup: Popul
         return
     if not row or not model.is_file():
         exported = _export(one, exporter, folder, setup)
-        row = exported | {key: row[key] for key in ("alone", "precisions") if key in row}
+        row = exported | {key: row[key] for key in ("alone", "met", "precisions") if key in row}
         yield row
     if row["export"]:
         return
     if "alone" not in row:
         row = {**row, "alone": native_outcome(model, row["shapes"], {}, setup.limit_s)["outcome"]}
     for precision in missing:
-        row["precisions"] = {
-            **row.get("precisions", {}),
-            precision: _convert(one, model, row, precision, setup),
-        }
+        report, seconds = _convert(one, model, row, precision, setup)
+        if "met" in row or not row.get("precisions"):  # older rows lack the names of what they have already
+            row["met"] = together(row.get("met", {}), names_met(report))
+        row["precisions"] = {**row.get("precisions", {}), precision: {**judged(report), "seconds": seconds}}
         yield row
 
 
@@ -107,8 +108,10 @@ def _export(one: Architecture, exporter: str, folder: Path, setup: PopularSetup)
     return row
 
 
-def _convert(one: Architecture, model: Path, row: Row, precision: str, setup: PopularSetup) -> Row:
-    """The result of `trtsmith convert`, with our inputs for integers and for calibration."""
+def _convert(
+    one: Architecture, model: Path, row: Row, precision: str, setup: PopularSetup
+) -> tuple[Row, float]:
+    """The report of `trtsmith convert` and its seconds, with our inputs for integers and for calibration."""
     samples = str(model.with_name(SAMPLES))
     words = ["--flavour", "tensorrt_rtx", "--target", "sm86"]
     if any(tensor.what for tensor in one.tensors.values()):
@@ -120,8 +123,8 @@ def _convert(one: Architecture, model: Path, row: Row, precision: str, setup: Po
 
 def convert_file(
     model: Path, shapes: Sequence[str], precision: str, words: Sequence[str], limit_s: float
-) -> Row:
-    """The result of `trtsmith convert` for a file, and its time. words: more arguments. The engine is not kept."""
+) -> tuple[Row, float]:
+    """The report of `trtsmith convert` for a file, and its seconds. words: more arguments. The engine is not kept."""
     report, engine = model.with_name(f"{precision}.json"), model.with_name("model.plan")
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "trtsmith", "convert", str(model), "-o", str(engine), "--quiet"]
@@ -134,7 +137,7 @@ def convert_file(
         if report.is_file()
         else {"problems": [{"what": done.problem or "no report"}]}
     )
-    return {**judged(said), "seconds": round(done.seconds, 1)}
+    return said, round(done.seconds, 1)
 
 
 def judged(report: Row) -> Row:

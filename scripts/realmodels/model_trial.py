@@ -7,12 +7,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 
+from harness.names_met import Met, names_met
 from harness.processes import Ended, run_boxed
 from realmodels.drawn_inputs import write_inputs
 from realmodels.model_download import PackageMissingError
@@ -51,6 +52,7 @@ class TrialResult:
     relative: the largest relative error of an output. seconds: of the whole conversion.
     native:   "builds" where TensorRT-RTX's parser and builder alone take the file, else their reason.
     located:  of an engine that was run and disagrees: what `trtsmith locate` found.
+    met:      names of the rules, custom operators and mitigations of the conversion.
     """
 
     model: str
@@ -68,6 +70,7 @@ class TrialResult:
     native: str
     native_bytes: int
     located: str = ""
+    met: Met = field(default_factory=dict)
 
 
 def try_model(
@@ -169,6 +172,7 @@ def _result(
         round(report.get("wall", 0.0), 1),
         native.get("outcome", NOT_TRIED),
         native.get("bytes", 0),
+        met=names_met(report),
     )
 
 

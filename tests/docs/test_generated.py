@@ -13,7 +13,16 @@ import pytest
 
 import generate_docs
 import trtsmith
-from docpages import evidence, figures, gpu_networks, operators, python_api, real_networks, record_ages
+from docpages import (
+    evidence,
+    figures,
+    gpu_networks,
+    operators,
+    python_api,
+    real_networks,
+    record_ages,
+    rule_use,
+)
 from docpages.marks import DocumentError, fill
 from docpages.operator_matrix import COLUMNS, KINDS, render
 from docpages.python_api import PAGES
@@ -225,6 +234,39 @@ def test_networks_are_those_of_the_newest_record_that_has_them() -> None:
         "| two | bbbbbbb |" in page and "At aaaaaaa 1 of 1 networks agree, in fp32. At bbbbbbb 1 of 1" in page
     )
     assert "not run" in gpu_networks.render([{**newer, "steps": {}}])
+
+
+def test_networks_are_counted_by_the_rules_that_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By network, not by export; rules that only tests reach, or none, stand apart, and older rows are left out."""
+    rows = [
+        {"network": "a", "export": "", "met": {"rules": ["resize"], "aliases": ["mmdeploy::grid_sampler"]}},
+        {"network": "a", "export": "", "met": {"rules": ["resize", "types"]}},
+        {"network": "b", "export": "", "met": {"rules": ["types"]}},
+        {"network": "c", "export": "", "met": {}},
+        {"network": "old", "export": ""},
+        {"network": "failed", "export": "no"},
+    ]
+    cases = [{"name": name, "met": {"rules": [rule]}} for name, rule in (("d", "bitwise"), ("e", "types"))]
+    (tmp_path / "popular_networks.json").write_text(json.dumps({"rows": rows}))
+    (tmp_path / "onnx_coverage.json").write_text(json.dumps({"cases": cases}))
+    monkeypatch.setattr(rule_use, "RECORDS", tmp_path)
+    monkeypatch.setattr(rule_use, "NETWORKS", (rule_use.NETWORKS[0], rule_use.NETWORKS[-1]))
+    assert "| popular networks | `popular_networks.json` | 3 of 4 |" in rule_use.records()
+    page = rule_use.of_kind("rules")()
+    assert page.splitlines()[0] == "| rules | popular networks (3) | ONNX's tests (2) |"
+    assert page.splitlines()[2:4] == ["| `types` | 2 | 1 |", "| `resize` | 1 |  |"]
+    assert (
+        "Only ONNX's tests reach (1): `bitwise`." in page
+        and "of TensorRT-RTX (1): `grid-sample-plugin`." in page
+    )
+    unreached = page.partition("No network or test on record reaches")[2]
+    assert "`dft`" in unreached and not {"`types`", "`resize`", "`bitwise`"} & {*unreached.split(", ")}
+    assert "| `grid_sampler` | 1 |  |" in rule_use.of_kind("aliases")()
+    assert rule_use.of_kind("mitigations")().startswith(rule_use.NONE)
+    (tmp_path / "popular_networks.json").write_text(json.dumps({"rows": rows[4:]}))
+    assert rule_use.of_kind("rules")().startswith(rule_use.UNKNOWN)
 
 
 def test_the_table_of_planted_errors() -> None:

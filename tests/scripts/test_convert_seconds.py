@@ -21,7 +21,7 @@ def test_a_row_of_one_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert convert_seconds.main([str(tmp_path), "--only", "tanh"]) == 0
     row = json.loads(capsys.readouterr().out)
     assert row["network"] == "tanh" and min(row["import"], row["float32"], row["float16"]) > 0
-    assert row["float32_exit_code"] == row["float16_exit_code"] == 0
+    assert row["float32_exit_code"] == row["float16_exit_code"] == 0 and row["met"] == {}
 
 
 def test_the_record_has_verdicts_and_seconds_of_every_network() -> None:

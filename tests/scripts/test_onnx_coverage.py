@@ -33,6 +33,8 @@ def test_a_sample_of_the_suite(tmp_path: Path) -> None:
     assert record["summary"]["rewritten_needlessly"] == 0
     assert record["summary"]["others"] == 1
     assert [case["name"] for case in record["cases"] if not case["passed"]] == []
+    met = {case["name"]: case["met"] for case in record["cases"]}
+    assert met["test_abs"] == {} and "log-sums" in met["test_sce_mean"]["rules"]
     sample = covered(tmp_path, "--sample", "30", "--seed", "1")
     assert sample["summary"]["crashes_or_hangs"] == 0
     assert [

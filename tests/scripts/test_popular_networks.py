@@ -105,11 +105,18 @@ def test_a_network_is_exported_converted_and_kept(tmp_path: Path, capsys: pytest
         assert main([*words, "--precision", precision], [LINEAR, broken]) == 0
     linear, failed = json.loads(output.read_text())["rows"]
     assert linear["dynamic"] == ["batch"] and linear["alone"] == "builds"
+    assert linear["met"] == {} and "met" not in failed
     assert [found["verdict"] for found in linear["precisions"].values()] == ["agree", "agree"]
     assert "cannot be multiplied" in failed["export"] and "precisions" not in failed
     capsys.readouterr()
     main([*words, "--precision", "fp32"], [LINEAR, broken])
     assert capsys.readouterr().out == ""  # nothing is left to do
+
+    older = json.loads(output.read_text())
+    del older["rows"][0]["met"], older["rows"][0]["precisions"]["fp16"]
+    output.write_text(json.dumps(older))
+    main([*words, "--precision", "fp16"], [LINEAR, broken])
+    assert "met" not in json.loads(output.read_text())["rows"][0], "the names of one precision are not all"
 
     page = render_popular_networks(json.loads(output.read_text()))
     assert "2 networks, 2 exports, of which 1 fail." in page

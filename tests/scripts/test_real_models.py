@@ -61,6 +61,8 @@ def test_every_form_has_a_result(tmp_path: Path) -> None:
     assert forms["as it is"]["native"] == "builds" and forms["as it is"]["native_bytes"] > 0
     assert forms["saved by onnxruntime"]["native"] not in ("builds", "not tried")
     assert forms["saved by onnxruntime"]["routes"]["rewritten"] > 0
+    assert forms["as it is"]["met"] == {}
+    assert "contrib-activations" in forms["saved by onnxruntime"]["met"]["rules"]
     assert forms["quantized by onnxruntime"]["outcome"]
     page = render_real_networks(found)
     assert "| `encoder`, an encoder | " in page and re.search(r"agrees, (0|\de[+-]\d+); alone: builds", page)

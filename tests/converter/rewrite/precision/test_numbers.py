@@ -19,6 +19,7 @@ from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FORMATS, FP16, Format
 from trtsmith.converter.rewrite.precision.widen import measured_run
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
+from trtsmith.converter.verify.allowance import FACTOR, PROVES
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.sets import InputSet
 
@@ -197,4 +198,7 @@ def test_the_tolerance_is_that_of_pytorch_s_run(
     exact, narrow = baseline.plain, baseline.rounded(Arithmetic(flag, frozenset()))
     assert narrow is not None
     for output, error in own_error(name, flag, autocast).items():
-        assert 0.1 * error <= relative(narrow[0][output], exact[0][output]) <= 1.5 * error, output
+        cost = relative(narrow[0][output], exact[0][output])
+        assert 0.1 * error <= cost <= 1.5 * error, output
+        if not autocast:  # geometry's inverse stays in float32 in engines
+            assert FACTOR * cost < PROVES, f"with the weights of models/, {output} proves nothing in {flag}"
