@@ -44,7 +44,9 @@ FORMS = ("imported", "imported, in one stream", "converted", "converted to float
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = gpu_parser(__doc__)
-    parser.add_argument("--network", nargs="+", default=["resnet50", "convnext_tiny", "vit_base, batch 8"])
+    parser.add_argument(
+        "--network", nargs="+", default=["resnet50", "deeplabv3_r50, 512", "vit_base, batch 8"]
+    )
     arguments = parser.parse_args(argv)
     record = gpu_record(arguments, "repeated_runs.json", arguments.network)
     with tempfile.TemporaryDirectory(prefix="repeated-runs-") as folder:

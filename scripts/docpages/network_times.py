@@ -197,6 +197,20 @@ def tuned_networks() -> str:
     return f"{_rig(record)}\n\n{table}\n\n{mean}"
 
 
+def repeated_runs() -> str:
+    """The table of scripts/repeated_runs.py: how many runs differ, alone on the GPU and beside another process."""
+    record: Record = json.loads((FOLDER / "h200" / "repeated_runs.json").read_text(encoding="utf-8"))
+    cells: dict[tuple[str, str], list[str]] = {}
+    for row in record["rows"]:
+        apart = f", up to {row['apart']:.0%}" if row["different"] else ""
+        cells.setdefault((row["network"], row["form"]), []).append(
+            f"{row['different']} of {row['runs']}{apart}"
+        )
+    heads = ("network", "engine", "alone", "beside another process")
+    table = markdown_table(heads, [(*names, *found) for names, found in cells.items()])
+    return f"{_machine(record)}, commit {record['commit'][:7]}.\n\n{table}"
+
+
 _FIRST: Mapping[str, str] = {
     "--precision fp16": "float16",
     "(no flags)": "float32",

@@ -76,11 +76,16 @@ class RecordRow:
 
     @property
     def timed(self) -> bool:
-        """Whether its figures are times, which nothing else on the GPU may disturb."""
+        """Whether its figures are times, or others that change where something else uses the GPU."""
         return self.command.startswith(_BENCHMARKS)
 
 
-_BENCHMARKS = ("-m trtsmith plugin bench", "scripts/bench_", "scripts/plugin_vs_native.py")
+_BENCHMARKS = (
+    "-m trtsmith plugin bench",
+    "scripts/bench_",
+    "scripts/plugin_vs_native.py",
+    "scripts/repeated_runs.py",
+)
 
 NEEDS = {
     "bundle": "python scripts/gpu_bundle.py pack --to {folder}",
@@ -344,6 +349,12 @@ ROWS = (
         "efficientvit_b1 'vit_base, batch 8' 'swin_tiny, batch 8' 'bert_base, 8 x 128' 'gpt2, 1 x 128' 'dinov2_base, 518' "
         "'depth_anything_s, 518' 'segformer_b0, 4 x 512' 'detr_r50, 800 x 1066' 'deeplabv3_r50, 512' "
         "'clip_vision_b32, batch 8'",
+        "bundle",
+    ),
+    RecordRow(
+        *("h200/repeated_runs.json", 4, (RULES, BUILDER, _script("repeated_runs.py"))),
+        _evidence("networks"),
+        "scripts/repeated_runs.py " + _BUNDLE,
         "bundle",
     ),
     RecordRow(

@@ -115,6 +115,7 @@ PLACES: Mapping[str, Callable[[Builder, Act, Value, Value, Product], Value]] = {
     "times a number": lambda g, act, p, h, product: act(g, p) * 1.7,
     "plus a value": lambda g, act, p, h, product: act(g, p) + h,
     "of a sum": lambda g, act, p, h, product: act(g, p + h),
+    "of a product with a value": lambda g, act, p, h, product: act(g, p * h),
     "minus a part of the product": lambda g, act, p, h, product: act(g, p) - p * 0.3,
     "before another product": lambda g, act, p, h, product: h + product(act(g, p)),
 }

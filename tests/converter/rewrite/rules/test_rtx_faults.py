@@ -14,7 +14,9 @@ from trtsmith.converter.rewrite.rules.bits.casts import byte_casts_rule
 from trtsmith.converter.rewrite.rules.layout.depthwise_filters import depthwise_filters_rule
 from trtsmith.converter.rewrite.rules.layout.tokens_as_maps import tokens_as_maps_rule
 from trtsmith.converter.rewrite.rules.matrices.gated_bias import gated_bias_rule
+from trtsmith.converter.rewrite.rules.pointwise.branch_sums import branch_sums_rule
 from trtsmith.converter.rewrite.rules.pointwise.functions import constant_logic_rule
+from trtsmith.converter.rewrite.rules.pointwise.product_activations import product_activations_rule
 from trtsmith.converter.rewrite.rules.pooling.pool_forms import pooling_rule
 from trtsmith.converter.rewrite.rules.reductions.half_means import half_means_rule
 from trtsmith.converter.rewrite.rules.reductions.log_sums import log_sums_rule
@@ -32,6 +34,8 @@ CONSTANTS = {
     "w": np.ones((6, 4), np.float32),
     "g6": np.ones(6, np.float32),
     "g1": np.ones(1, np.float32),
+    "g0": np.zeros(1, np.float32),
+    "scale": np.array(0.5, np.float32),
     "square": np.ones((6, 6), np.float32),
     "yes": np.array(True),
     "no": np.array(False),
@@ -74,6 +78,7 @@ AVERAGE = "y = AveragePool <kernel_shape = [3], ceil_mode = {}, count_include_pa
 FILTERS = "(float[n, 4, 9, 9] x, float[4, 1, 5, 5] k5, float[4, 1, 3, 3] k3) => (float[n, 4, p, q] y)"
 PADS5, PADS3 = "pads = [2, 2, 2, 2]", "pads = [1, 1, 1, 1]"
 WIDE_AND_NARROW = f"a = Conv <group = 4, {PADS5}> (x, k5) y = Conv <group = 4, {PADS3}> (a, k3)"
+CONVOLVED = "({0}[2, 3, 5, 4] x, {0}[3, 3, 1, 1] k) => ({0}[2, 3, 5, 4] y)"
 GATE = "(float[5, 6] x, float[5, 6] z) => (float[5, 6] y)"
 TOKENS = "({0}[k, 6, 5] x, int64[1] n) => ({0}[a, b, c, d] y)"
 LSTM = "(float[{}, 2, 4] x, float[1, 12, 4] wi, float[1, 12, 3] wr) => (float[{}] y)"
@@ -207,6 +212,30 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
             "m = MatMul (x, square) p = Add (m, g6) e = Erf (p) t = Add (e, g6) a = Mul (p, t) y = Mul (z, a)",
         ),
     ),
+    (
+        product_activations_rule,
+        CONVOLVED.format("float"),
+        ("c = Conv (x, k) z = Mul (c, x) y = Relu (z)", "c = ConvTranspose (x, k) z = Mul (x, c) y = Max (z, g0)"),
+        (  # no convolution, none nearby, another maximum, another activation, a sum
+            "z = Mul (x, x) y = Relu (z)",
+            "a = Conv (x, k) b = Exp (a) c = Exp (b) d = Exp (c) e = Exp (d) h = Exp (e) z = Mul (h, x) y = Relu (z)",
+            "c = Conv (x, k) z = Mul (c, x) y = Max (z, g1)",
+            "c = Conv (x, k) z = Mul (c, x) y = LeakyRelu (z)",
+            "c = Conv (x, k) z = Add (c, x) y = Relu (z)",
+        ),
+    ),
+    (product_activations_rule, CONVOLVED.format("float16"), (), ("c = Conv (x, k) z = Mul (c, x) y = Relu (z)",)),
+    (
+        branch_sums_rule,
+        CONVOLVED.format("float"),
+        ("c = Conv (x, k) d = Conv (x, k) y = Add (c, d)",),
+        (  # a convolution and its input, with something behind it, of 8 bits
+            "c = Conv (x, k) y = Add (c, x)",
+            "c = Conv (x, k) d = Conv (x, k) e = Relu (d) y = Add (c, e)",
+            "q = QuantizeLinear (x, scale) u = DequantizeLinear (q, scale) c = Conv (u, k) d = Conv (x, k) y = Add (c, d)",
+        ),
+    ),
+    (branch_sums_rule, CONVOLVED.format("float16"), (), ("c = Conv (x, k) d = Conv (x, k) y = Add (c, d)",)),
     (
         grid_sample_ranks_rule,
         GRID.format("[2, 5, 6]"),
