@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["tests.selection", "tests.forked_exports"]
+pytest_plugins = ["tests.selection", "tests.forked_workers"]
 
 NO_GPU = "no NVIDIA GPU here"
 SKIPPED = "skipped for want of a GPU"

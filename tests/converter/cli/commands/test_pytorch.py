@@ -79,7 +79,7 @@ def test_a_function_gives_the_module(home: Path, cli: Cli) -> None:
     assert [node.op_type for node in onnx.load("net.onnx").graph.node] == ["MatrixInverse"]
 
 
-@pytest.mark.usefixtures("forked_exports")
+@pytest.mark.usefixtures("forked_workers")
 def test_a_function_of_a_file_gives_the_module(home: Path, cli: Cli) -> None:
     """What lies beside the file can be imported, by its plain name or, in a package, by a relative one."""
     (home / "mine" / "first.py").write_text("from nets import pair")
@@ -91,7 +91,7 @@ def test_a_function_of_a_file_gives_the_module(home: Path, cli: Cli) -> None:
     assert cli("check", str(home / "mine" / "first.py:pair")).code == 0
 
 
-@pytest.mark.usefixtures("forked_exports")
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("name", ["four", "named", "Job", "program"])
 def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
     ran = cli(f"check mine.nets:{name} --json")
@@ -100,7 +100,7 @@ def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
     assert document["convertible"] and document["model"] == f"mine.nets:{name}"
 
 
-@pytest.mark.usefixtures("forked_exports")
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
@@ -160,7 +160,7 @@ torch.export.save(torch.export.export(Net(), (torch.rand(3),)), "own.pt2")
 """
 
 
-@pytest.mark.usefixtures("forked_exports")
+@pytest.mark.usefixtures("forked_workers")
 def test_operators_that_a_saved_program_calls_come_from_ops(
     home: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +174,7 @@ def test_operators_that_a_saved_program_calls_come_from_ops(
     assert "LogOdds" in {node.op_type for node in onnx.load("own.onnx").graph.node}
 
 
-@pytest.mark.usefixtures("forked_exports")
+@pytest.mark.usefixtures("forked_workers")
 def test_a_hostile_program_ends_with_a_message_and_nothing_else(home: Path, cli: Cli) -> None:
     good = save(home / "good.pt2")
     mark = home / "mark"
