@@ -41,6 +41,8 @@ programs:  ## install Chromium, zsh and fish from Debian as root, for the tests 
 
 # Hundreds of processes start here: each would compile this checkout anew where the environment forbids to keep bytecode.
 test: export PYTHONDONTWRITEBYTECODE =
+# As many tests run at once as there are cores: further threads of PyTorch and numpy take their time from one another.
+test test-all: export OMP_NUM_THREADS = 1
 RUN_TESTS = $(IN_ENV) python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 25 --durations-min 1
 test:  ## the tests that a change needs, on all cores: of slow tests with several rows a few (tests/selection.py)
 	@$(RUN_TESTS) --quick $(ARGS)
@@ -53,7 +55,6 @@ test-all:  ## every test; those that need a GPU are skipped without one, and cou
 # whole suite runs so: make test-other-cpu ARGS=
 test-other-cpu: export ATEN_CPU_CAPABILITY = default
 test-other-cpu: export ONEDNN_MAX_CPU_ISA = SSE41
-test-other-cpu: export OMP_NUM_THREADS = 1
 test-other-cpu: ARGS = -m stored_numbers $(shell grep -rl 'mark.stored_numbers' tests --include='test_*.py')
 test-other-cpu: test-all  ## the tests that compare with numbers computed elsewhere, with the kernels of another CPU
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["tests.selection"]
+pytest_plugins = ["tests.selection", "tests.forked_workers"]
 
 NO_GPU = "no NVIDIA GPU here"
 SKIPPED = "skipped for want of a GPU"
@@ -93,7 +93,7 @@ def start() -> Generator[Callable[..., subprocess.Popen[str]], None, None]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    _keep_translations()
+    keep_translations()
     if item.get_closest_marker("gpu") is not None and gpu_count() == 0:
         pytest.skip(NO_GPU)
     for marker in item.iter_markers("program"):
@@ -102,7 +102,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             end(f"{marker.args[0]} is not installed here; as root, `make programs` installs it")
 
 
-def _keep_translations() -> None:
+def keep_translations() -> None:
     """PyTorch's exporter collects onnxscript's translations anew for every export, which takes a second: here once."""
     module: Any = sys.modules.get("onnxscript._framework_apis.torch_2_11")
     if module is not None and not hasattr(module.get_torchlib_ops, "cache_info"):

@@ -209,11 +209,14 @@ def test_stored_references_are_those_that_would_be_computed(tmp_path: Path) -> N
 
 
 def test_what_the_accuracy_step_leaves_out_is_compared_by_others() -> None:
+    def nothing(op, case, dtype, inputs):  # type: ignore[no-untyped-def]  # references take seconds
+        return {port.name: np.zeros(0) for port in op.outputs}
+
     left_out = [op.name for op in OPS if not op.tolerance]
     assert set(left_out) <= {case.plugin for case in plugin_cases.contract_cases()}
     for name in left_out:
         op = by_name()[name]
-        small = list(plugin_cases.gpu_cases(name, large=False))
+        small = list(plugin_cases.gpu_cases(name, large=False, reference=nothing))
         assert small and all(tolerance == 0 for case in small for tolerance in case.tolerance)
         assert {case.name for case in kernels.chosen(op, "small")} == {
             c.name for c in op.cases if not c.large

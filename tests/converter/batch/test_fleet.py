@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from trtsmith.converter.batch.child import ChildSetup
 from trtsmith.converter.batch.file_hashes import FileHashes
 from trtsmith.converter.batch.fleet import RayExecutor
 from trtsmith.converter.batch.local import LocalExecutor
+from trtsmith.converter.batch.ray_connection import RayConnection
 from trtsmith.converter.batch.task import BatchTask, Event, Needs, TaskEnd, TaskStatus
 
 KILLER = "killing_batch_worker"
@@ -72,9 +73,16 @@ class Runs:
         return {one.record.name: one for one in ended}
 
 
+@pytest.fixture(scope="module")
+def joined(nodes: Nodes) -> Iterator[Nodes]:
+    """Nodes that this process has joined: executors use that and keep it, and Ray's workers, too."""
+    with RayConnection(nodes.address):
+        yield nodes
+
+
 @pytest.fixture
-def runs(nodes: Nodes, tmp_path: Path) -> Runs:
-    return Runs(nodes, tmp_path)
+def runs(joined: Nodes, tmp_path: Path) -> Runs:
+    return Runs(joined, tmp_path)
 
 
 def soon(done: Any, limit_s: float = 120.0) -> bool:
@@ -101,26 +109,19 @@ def without_seconds(value: Any) -> Any:
     return [without_seconds(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def test_records_and_files_are_those_of_the_local_pool(runs: Runs) -> None:
-    tasks = [
-        task("net/a", "unverified"), task("net/b"), task("refused", "code=1"), task("unsound", "code=2"),
-        task("other", "code=3"), task("crash", "segfault"), task("mistake", "mistake"),
-        task("late", "hang", needs=Needs(timeout_s=1)), task("big", "eat=300", needs=Needs(memory_mib=200)),
-    ]  # fmt: skip
-    there = runs.run(tasks)
-    with LocalExecutor(runs.out, ChildSetup(NAME, [runs.home]), jobs=2) as pool:
-        here = {ended.record.name: ended for ended in pool.run(tasks, lambda event: None)}
-    for name, ended in here.items():
-        mine, other = comparable(there[name]), comparable(ended)
-        if name == "big":  # its message says how much there was
-            assert "MiB together" in mine.pop("problems")[0]["what"] and other.pop("problems")
-        assert mine == other
-        assert (there[name].folder is None) == (ended.folder is None)
-        if ended.folder is not None and (other_folder := there[name].folder) is not None:
-            assert left_in(other_folder) == left_in(ended.folder) == ["model.plan"]
-            assert (other_folder / "model.plan").read_bytes() == (ended.folder / "model.plan").read_bytes()
-            assert runs.out in other_folder.parents
-    assert soon(lambda: not runs.nodes.left())
+def test_a_cluster_stays_as_it_was(nodes: Nodes) -> None:
+    for _ in range(2):
+        with RayConnection(nodes.address) as connection:
+            assert len(connection.ray.nodes()) == 2
+            with RayConnection("auto") as same, RayConnection(nodes.address):
+                assert same.ray.is_initialized()
+            assert connection.ray.is_initialized()
+            with (
+                pytest.raises(UsageError, match="already connected to a Ray cluster"),
+                RayConnection("local"),
+            ):
+                pass
+        assert not connection.ray.is_initialized()
 
 
 def test_real_conversions_are_those_of_the_local_pool(nodes: Nodes, tmp_path: Path) -> None:
@@ -145,6 +146,28 @@ def test_real_conversions_are_those_of_the_local_pool(nodes: Nodes, tmp_path: Pa
         mine, other = comparable(there[name]), comparable(ended)
         assert mine.pop("files").keys() == other.pop("files").keys()  # an engine is not the same twice
         assert mine == other
+
+
+def test_records_and_files_are_those_of_the_local_pool(runs: Runs) -> None:
+    tasks = [
+        task("net/a", "unverified"), task("net/b"), task("refused", "code=1"), task("unsound", "code=2"),
+        task("other", "code=3"), task("crash", "segfault"), task("mistake", "mistake"),
+        task("late", "hang", needs=Needs(timeout_s=1)), task("big", "eat=300", needs=Needs(memory_mib=200)),
+    ]  # fmt: skip
+    there = runs.run(tasks)
+    with LocalExecutor(runs.out, ChildSetup(NAME, [runs.home]), jobs=2) as pool:
+        here = {ended.record.name: ended for ended in pool.run(tasks, lambda event: None)}
+    for name, ended in here.items():
+        mine, other = comparable(there[name]), comparable(ended)
+        if name == "big":  # its message says how much there was
+            assert "MiB together" in mine.pop("problems")[0]["what"] and other.pop("problems")
+        assert mine == other
+        assert (there[name].folder is None) == (ended.folder is None)
+        if ended.folder is not None and (other_folder := there[name].folder) is not None:
+            assert left_in(other_folder) == left_in(ended.folder) == ["model.plan"]
+            assert (other_folder / "model.plan").read_bytes() == (ended.folder / "model.plan").read_bytes()
+            assert runs.out in other_folder.parents
+    assert soon(lambda: not runs.nodes.left())
 
 
 def test_a_model_with_external_data_is_converted_where_it_was_sent(
@@ -314,6 +337,7 @@ def test_a_gpu_is_asked_for_by_rays_name(runs: Runs, monkeypatch: pytest.MonkeyP
         assert done["gpu"].record.status is TaskStatus.AGREE and done["gpu"].record.place["gpu"] == "L4"
         assert done["cpu"].record.place["gpu"] == ""
         monkeypatch.setattr(fleet, "PATIENCE_S", 1.0)
+        monkeypatch.setattr(fleet, "_NODES_S", 0.5)
         with runs.executor() as executor:
             ended = executor.run([task("first"), *(replace(gpu, name=f"gpu-{i}") for i in range(9))], print)
             assert next(ended).record.status is TaskStatus.AGREE

@@ -1,4 +1,7 @@
-"""A missing cluster is reported within seconds; a Ray that was started ends with its driver, even after a kill."""
+"""A missing cluster is reported within seconds; a Ray that was started ends with its driver, even after a kill.
+
+A cluster is joined in test_fleet.py, which has one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.batch.conftest import Nodes
 from tests.processes import checkout_environment, has_ended
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.process.scratch_folder import remove_left_folders
@@ -99,21 +101,6 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ray_is_imported_only_where_it_is_used() -> None:
     code = "import sys; import trtsmith.converter.batch.fleet; assert 'ray' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env=checkout_environment())
-
-
-def test_a_cluster_stays_as_it_was(nodes: Nodes) -> None:
-    for _ in range(2):
-        with RayConnection(nodes.address) as connection:
-            assert len(connection.ray.nodes()) == 2
-            with RayConnection("auto") as same, RayConnection(nodes.address):
-                assert same.ray.is_initialized()
-            assert connection.ray.is_initialized()
-            with (
-                pytest.raises(UsageError, match="already connected to a Ray cluster"),
-                RayConnection("local"),
-            ):
-                pass
-        assert not connection.ray.is_initialized()
 
 
 @pytest.mark.parametrize("killed", [False, True])

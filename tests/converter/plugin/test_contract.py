@@ -13,8 +13,10 @@ import pytest
 
 from tests.converter.plugin import fixtures as plugin_fixtures
 from tests.converter.plugin.fixtures import faults, repeat_case, repeat_gpu_case
+from tests.forked_workers import fork
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.reports import plugin_creators
+from trtsmith.converter.engine.child import pool
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
 from trtsmith.converter.plugin.checks.checks import (
@@ -151,8 +153,10 @@ def v3(fault: str) -> str:
 
 @pytest.fixture(scope="module")
 def bad_v3() -> LibraryReport:
-    # One plugin hangs: the limit is short.
-    return run("bad_v3", [v3(fault) for fault in faults("repeat_v3.hpp", "Fault")], timeout_s=4)
+    # One plugin hangs: the limit is short. Faults end 75 workers.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "start_session", fork)
+        return run("bad_v3", [v3(fault) for fault in faults("repeat_v3.hpp", "Fault")], timeout_s=4)
 
 
 @pytest.fixture(scope="module")

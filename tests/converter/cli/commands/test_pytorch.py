@@ -79,6 +79,7 @@ def test_a_function_gives_the_module(home: Path, cli: Cli) -> None:
     assert [node.op_type for node in onnx.load("net.onnx").graph.node] == ["MatrixInverse"]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_function_of_a_file_gives_the_module(home: Path, cli: Cli) -> None:
     """What lies beside the file can be imported, by its plain name or, in a package, by a relative one."""
     (home / "mine" / "first.py").write_text("from nets import pair")
@@ -90,6 +91,7 @@ def test_a_function_of_a_file_gives_the_module(home: Path, cli: Cli) -> None:
     assert cli("check", str(home / "mine" / "first.py:pair")).code == 0
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("name", ["four", "named", "Job", "program"])
 def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
     ran = cli(f"check mine.nets:{name} --json")
@@ -98,6 +100,7 @@ def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
     assert document["convertible"] and document["model"] == f"mine.nets:{name}"
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
@@ -107,14 +110,14 @@ def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
         ("mine/other.py:pair", 2, "there is no file 'mine/other.py'"),
         ("mine/nets.py:nothing", 2, "has no 'nothing'"),
         ("mine.nets:exits", 1, "exited with code 3, while calling mine.nets:exits"),
-        ("mine.nets:sleeps", 1, "did not finish within 8 s"),
+        ("mine.nets:sleeps", 1, "did not finish within 3 s"),
         ("mine.nets:number", 2, "gives an object of the type int"),
         ("mine.nets:bare", 2, "no example inputs"),
     ],
 )
 def test_functions_that_do_not(name: str, code: int, words: str, home: Path, cli: Cli) -> None:
     before = snapshot(home)
-    limit = "8" if name.endswith("sleeps") else "300"
+    limit = "3" if name.endswith("sleeps") else "300"
     ran = cli("convert", name, "-o", "net.plan", "--export-timeout", limit)
     refused(ran, code, words)
     assert {n: d for n, d in snapshot(home).items() if "__pycache__" not in n} == before
@@ -157,6 +160,7 @@ torch.export.save(torch.export.export(Net(), (torch.rand(3),)), "own.pt2")
 """
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_operators_that_a_saved_program_calls_come_from_ops(
     home: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +174,7 @@ def test_operators_that_a_saved_program_calls_come_from_ops(
     assert "LogOdds" in {node.op_type for node in onnx.load("own.onnx").graph.node}
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_hostile_program_ends_with_a_message_and_nothing_else(home: Path, cli: Cli) -> None:
     good = save(home / "good.pt2")
     mark = home / "mark"

@@ -75,6 +75,7 @@ def test_saved_programs_with_data_dependent_sizes_convert(name: str, tmp_path: P
     assert done.passed and done.verdict is not None and done.verdict.status == "agree"
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_the_process_that_loads_takes_such_a_program(tmp_path: Path) -> None:
     done = trtsmith.convert(saved("dynamic batch", tmp_path / "program.pt2"), tmp_path / "net.plan")
     assert done.passed and done.verdict is not None and done.verdict.status == "agree"

@@ -161,6 +161,7 @@ def refuse_copy(bad: Path, words: str | None = None) -> None:
         copy_checked(bad, bad.with_name("copy.pt2"))
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_refused_call_is_a_message(saved: Path, tmp_path: Path) -> None:
     bad = tampered(saved, tmp_path / "bad.pt2", calling("aten.from_file.default"))
     with pytest.raises(trtsmith.InvalidModelError, match="calls 'aten::from_file', which PyTorch's exporter"):
@@ -247,6 +248,7 @@ def test_json_that_is_no_program(saved: Path, tmp_path: Path) -> None:
         refuse_copy(bad)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_whatever_pytorch_does_not_load_is_said_in_four_parts(saved: Path, tmp_path: Path) -> None:
     """Through the process that loads: valid texts, and no program that PyTorch understands."""
 
@@ -261,6 +263,7 @@ def test_whatever_pytorch_does_not_load_is_said_in_four_parts(saved: Path, tmp_p
     assert not (tmp_path / "net.plan").exists()
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_an_operator_that_nobody_registered(saved: Path, tmp_path: Path) -> None:
     bad = tampered(saved, tmp_path / "bad.pt2", target("torch.ops.nobody.knows.default")(tmp_path))
     with pytest.raises(trtsmith.InvalidModelError, match="'nobody::knows', which no library registered"):
@@ -276,13 +279,15 @@ def test_a_program_that_takes_too_long(saved: Path, tmp_path: Path) -> None:
         trtsmith.check(saved, export_timeout=-1)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_size_that_never_ends_is_ended(saved: Path, tmp_path: Path) -> None:
     bad = tampered(saved, tmp_path / "bad.pt2", size("9**9**9**9**9")(tmp_path))
     with pytest.raises(trtsmith.TrtsmithError):
-        trtsmith.convert(bad, tmp_path / "net.plan", export_timeout=25)
+        trtsmith.convert(bad, tmp_path / "net.plan", export_timeout=5)
     assert not (tmp_path / "net.plan").exists()
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_examples_may_be_missing(saved: Path, tmp_path: Path) -> None:
     without = tampered(saved, tmp_path / "w.pt2", add={SAMPLES: b""})
     with pytest.raises(trtsmith.UsageError, match="no example inputs"):
