@@ -109,8 +109,8 @@ _BESIDE = {"--node": "--from-model", "--example": "--from-torch", "--from-triton
 """Of options that say nothing alone, the one that they belong to."""
 
 
-def _domain(options: argparse.Namespace) -> str:
-    """The value of --domain, or the default with --from-model. Raises UsageError for options that exclude each other."""
+def _check_sources(options: argparse.Namespace) -> None:
+    """Raises UsageError for options that need another one, or exclude each other."""
     alone = {
         "--node": options.node and not options.from_model,
         "--example": options.example and not (options.from_torch or options.from_triton),
@@ -128,6 +128,11 @@ def _domain(options: argparse.Namespace) -> str:
             expected,
             "leave out one of the two",
         )
+
+
+def _domain(options: argparse.Namespace) -> str:
+    """The value of --domain, or the default with --from-model. Raises UsageError for options that exclude each other."""
+    _check_sources(options)
     if options.from_model is not None:
         if options.node is None:
             expected = "--node with a node's name, an output of it, or its op_type"

@@ -99,7 +99,10 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**{**options, "formatter_class": HelpText, "allow_abbrev": False})
         self.register("action", None, _Once)
         self.given: dict[str, Any] = {}  # values of flags on this command line so far, by dest
-        self.elsewhere: Callable[[str, str], tuple[str, str]] | None = None  # see _unknown_flag
+        self.elsewhere: Callable[[str, str], tuple[str, str]] = lambda flag, value: (
+            "",
+            "",
+        )  # see _unknown_flag
         self._words: Sequence[str] = ()
         self._positionals.title, self._optionals.title = "arguments", "options"
 
@@ -240,7 +243,7 @@ class CommandParser(argparse.ArgumentParser):
             return Problem(
                 f"{what}; it is a flag of {foreign.tool}", self._where(), foreign.here, foreign.fix
             )
-        expected, fix = self.elsewhere(name, value) if self.elsewhere is not None else ("", "")
+        expected, fix = self.elsewhere(name, value)
         if fix:
             return Problem(what, self._where(), expected, fix)
         near = nearest(name, flags)
