@@ -1,9 +1,9 @@
 """Rewrites the sum of two convolutions' results in float32 as a difference, for TensorRT-RTX.
 
 ResNets add a convolution of their input to the result of a block. TensorRT-RTX 1.6.1 joins such a sum with one of the
-convolutions, and does not wait for the other: on an H200 ResNet-50, ResNeXt-50 and DeepLabV3 in float32 gave other numbers
-in up to 97 % of runs, up to 13 % off, more often beside other processes; not so with CUDA_LAUNCH_BLOCKING=1. One stream
-did not help, float16 is steady. With b - (-a) for a + b no run of 180 differed, and it took as long.
+convolutions, and does not wait for the other: on an H200 ResNet-50 and DeepLabV3 in float32 gave other numbers in up to 94 %
+of runs, up to 14 % off, most beside other processes; not so with CUDA_LAUNCH_BLOCKING=1. One stream did not help; float16 is
+steady. With b - (-a) for a + b no run of 800 differed (benchmarks/h200/repeated_runs.json).
 """
 
 from __future__ import annotations
