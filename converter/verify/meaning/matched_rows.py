@@ -39,6 +39,11 @@ LAYOUTS = (
 )
 """How detectors write a detection into one row."""
 
+_ROTATED = 5
+"""Numbers of a box with an angle; as many as those of a box with its score, where no other output has scores."""
+
+_BOX = (4, _ROTATED)
+
 _WIDEST = 64
 """Numbers of such a row, with masks' coefficients (38) or key points (57) behind it; more are no detection, but a mask."""
 
@@ -115,9 +120,10 @@ def columns_of(one: RowTable, whole: Mapping[str, bool]) -> Columns | None:
     if not len(rows):
         rows = one.values.reshape(-1, one.values.shape[2])
     parts = {name: one.parts[name] for name in whole}
-    boxes = next((n for n, part in parts.items() if _width(part) == 4 and not whole[n]), None)
-    args = rows, parts, whole
-    columns = _joint_columns(*args) if boxes is None else _separate_columns(*args, boxes)
+    boxes = next((n for n, part in parts.items() if _width(part) in _BOX and not whole[n]), None)
+    columns = None if boxes is None else _separate_columns(rows, parts, whole, boxes)
+    if columns is None and (boxes is None or _width(parts[boxes]) == _ROTATED):
+        columns = _joint_columns(rows, parts, whole)
     return _with_form(rows, columns) if columns is not None else None
 
 

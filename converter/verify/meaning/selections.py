@@ -102,12 +102,17 @@ class _Producers:
             name = node.input[0]
         if node is not None and (kind := _selects(node)):
             position = list(node.output).index(name)
+            if (
+                kind == "ranking" and position == 0
+            ):  # values in their order, unless they are detections' scores
+                rows = self._rows(output)
+                return rows if rows is not None and not rows.order else None
             if kind in ("classes", "ranking", "set"):
                 return self._direct(node, kind, position)
         return self._rows(output)
 
     def _direct(self, node: onnx.NodeProto, kind: str, position: int) -> Selection | None:
-        """The selection that the node itself makes; None for values in their order, which are compared as such."""
+        """The selection that the node itself makes; None for outputs that are compared as values."""
         if kind == "classes" or (kind == "ranking" and position == len(node.output) - 1):
             return Selection(kind, node.input[0], _attribute(node, "axis", 0 if kind == "classes" else -1))
         if kind == "ranking" or position:

@@ -16,7 +16,14 @@ from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
-from trtsmith.converter.verify.meaning.matched_rows import Columns, RowsExplained, RowTable, match
+from trtsmith.converter.verify.meaning.matched_rows import (
+    Columns,
+    RowsExplained,
+    RowTable,
+    columns_of,
+    match,
+    table,
+)
 from trtsmith.converter.verify.meaning.selections import Selection, find_selections
 from trtsmith.converter.verify.meaning.ties import Scores
 from trtsmith.converter.verify.sets import InputSet
@@ -149,6 +156,34 @@ def test_detections_are_matched_and_counted(detector: Judged) -> None:
     assert detector.by(
         turned
     ).agrees  # of the three classes; each class's rows are in order, all together are not
+
+
+@pytest.mark.parametrize(
+    ("widths", "expected"),
+    [
+        ({"boxes": 4, "scores": 1, "labels": 1}, Columns(0, 4, 5, centres=True)),
+        ({"boxes": 5, "scores": 1, "labels": 1}, Columns(0, 5, 6, centres=True)),  # the fifth is an angle
+        ({"dets": 5, "labels": 1}, Columns(0, 4, 5, centres=True)),  # as mmdetection writes them
+    ],
+)
+def test_boxes_scores_and_labels_are_found_by_their_values(widths: dict[str, int], expected: Columns) -> None:
+    rng = np.random.default_rng(3)
+    arrays = {name: rng.uniform(0, 1, (1, 9, width)) for name, width in widths.items()}
+    next(iter(arrays.values()))[..., :4] += [50, 50, 5, 5]
+    arrays["labels"] = np.floor(3 * arrays["labels"])
+    found = table(arrays, tuple(arrays), (1, 9))
+    assert found is not None
+    assert columns_of(found, {name: name == "labels" for name in arrays}) == expected
+
+
+def test_sorted_scores_of_detections_belong_to_their_rows(tmp_path: Path) -> None:
+    """They are ranked once more behind the suppression, as torchvision and mmrotate do."""
+    text = NMS.replace("(float[1,K,6] dets)", "(float[1,K,6] dets, float[M] best)").replace(
+        "label = Cast", "best, order = TopK (values, one) label = Cast"
+    )
+    found = find_selections(parsed(tmp_path / "m.onnx", text))
+    assert found["best"] == found["dets"] and found["best"].kind == "rows"
+    assert "values" not in find_selections(parsed(tmp_path / "r.onnx", RANKING))
 
 
 def test_boxes_without_an_area_match_where_they_are() -> None:
