@@ -132,9 +132,12 @@ def _rows_lost(places: _Placer, alike: Mapping[str, Aligned], precision: str) ->
 def _settled(
     left: Mapping[str, Finding], told: Sequence[Comparison], placed: Mapping[str, Aligned]
 ) -> dict[str, Finding]:
-    """What rounding decided, with the tolerance that would settle it: infinite where none does."""
+    """What rounding decided of floats, with the tolerance that would settle it: infinite where none does."""
     off = {
-        c.output: c.max if c.relative <= PROVES else inf for c in told if not _is_wrong(placed.get(c.output))
+        c.output: c.max if c.relative <= PROVES else inf
+        for c in told
+        if not _is_wrong(placed.get(c.output))
+        and "int" not in c.dtype  # no number says how far apart indices may be
     }
     of_rounding = {n: why for n, why in left.items() if n in off and why.kind in OF_ROUNDING}
     return {n: replace(why, figures={**why.figures, "off": off[n]}) for n, why in of_rounding.items()}

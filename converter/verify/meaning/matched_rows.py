@@ -235,10 +235,8 @@ def _alike(
     scale = np.where(scale > 0, scale, 1.0)
     away = np.array([np.sqrt(np.square((other - row) / scale).mean(axis=1)) for row in one])
     near = 1 / (1 + away.reshape(len(one), len(other)))
-    for column in {
-        *expected.labels,
-        *([columns.label] if columns is not None and columns.label >= 0 else []),
-    }:
+    label = [columns.label] if columns is not None and columns.label >= 0 else []
+    for column in (*label, *expected.labels):
         near[one[:, column][:, None] != other[:, column][None, :]] = 0.0
     if columns is None:
         return np.where(near >= 1 / (1 + SAME), near, 0.0)
