@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.base.process.plain_data import PlainData
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.model import Model
@@ -81,7 +82,8 @@ def load_recipe(path: Path) -> Recipe:
     """UsageError for a file that is no recipe."""
     where, expected = f"--recipe {path}", "a file that `trtsmith tune` wrote"
     try:
-        recipe = Recipe.from_json(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
+        recipe = Recipe.from_json(document)
     except OSError as error:
         raise UsageError(
             f"the recipe cannot be read: {error.strerror}", where, expected, "correct the path"
@@ -93,4 +95,16 @@ def load_recipe(path: Path) -> Recipe:
     if recipe.format != FORMAT:
         what = f"the recipe has format {recipe.format}, and this trtsmith reads {FORMAT}"
         raise UsageError(what, where, expected, "tune the model again")
+    _check_names(document, Recipe, where)
+    _check_names(document["choices"], Choices, f"{where}, choices")
     return recipe
+
+
+def _check_names(given: Mapping[str, Any], kind: type[Recipe | Choices], where: str) -> None:
+    """Raises UsageError for a name that the recipe does not have: people write recipes, too."""
+    names = [one.name for one in fields(kind)]
+    for name in given:
+        if name not in names:
+            near = nearest(name, names)
+            fix = f"did you mean {near!r}?" if near else "leave it out"
+            raise UsageError(f"{name!r} is no name of a recipe", where, f"one of: {', '.join(names)}", fix)

@@ -219,6 +219,8 @@ def test_without_a_gpu_it_says_what_to_do(tmp_path: Path, capsys: pytest.Capture
         ("", "the file is no recipe"),
         ("[]", "the file is no recipe"),
         ('{"choices": {"precision": 3}}', "the file is no recipe"),
+        ('{"choices": {"precison": "fp16"}}', "'precison' is no name of a recipe"),
+        ('{"choices": {}, "choice": {}}', "'choice' is no name of a recipe"),
         ('{"choices": {}, "format": 9}', "the recipe has format 9"),
     ],
 )
