@@ -116,6 +116,10 @@ class PrecisionReport:
             return f"{reduced} in {self.precision}, by the model's own QuantizeLinear and DequantizeLinear"
         if self.share is not None:
             return f"the network stays in float32: {self.share:.1%} of its products are not of whole numbers"
+        if self.precision == "float32" and not self.reduced:
+            return "every node is in float32 already"
+        if not (self.reduced or self.kept or self.layers or self.products):
+            return f"no node in {self.precision}: the model has no matrix product and no convolution"
         counts = Counter(short_reason(kept.reason) for kept in self.kept)
         why = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common())
         kept = f", {len(self.kept)} kept in float32" + (f" ({why})" if why else "") if self.kept else ""

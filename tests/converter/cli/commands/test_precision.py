@@ -63,6 +63,21 @@ def test_verbose_lists_the_nodes_that_stay_in_float32(model: Path, tmp_path: Pat
     assert ran.code == 0 and "soft (Softmax): its result grows exponentially" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("precision", "said"),
+    [
+        ("fp16", "no node in float16: the model has no matrix product and no convolution"),
+        ("fp32", "every node is in float32 already"),
+    ],
+)
+def test_a_precision_that_changes_nothing_says_why(
+    precision: str, said: str, tmp_path: Path, cli: Cli
+) -> None:
+    model = written(tmp_path / "p.onnx", "(float[2,8] x) => (float[2,8] y) { h = Relu (x) y = Tanh (h) }", {})
+    ran = cli("convert -q", model, "-o", tmp_path / "e.plan", "--precision", precision)
+    assert ran.code == 0 and f"precision: {said}" in ran.out
+
+
 def test_a_network_that_overflows_is_not_said_to_be_in_float16(tmp_path: Path, cli: Cli) -> None:
     """One warning names the value; the flag that it offers reaches both products."""
     text = "(float[1,8] x) => (float[1,8] y) { [first] h = MatMul (x, w) [last] y = MatMul (h, v) }"
