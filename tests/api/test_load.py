@@ -76,3 +76,8 @@ def test_an_engine_is_loaded_as_it_is(loaded: list[tuple[bytes, dict[str, Any]]]
     trtsmith.load(tmp_path / "m.plan", plugins=["own.so"])
     ((data, how),) = loaded
     assert data == b"engine" and (how["plugins"], how["flavour"]) == (["own.so"], "auto")
+
+
+def test_bytes_of_an_engine_are_refused_with_what_to_give() -> None:
+    with pytest.raises(UsageError, match="give the whole result"):
+        trtsmith.load(b"engine")  # type: ignore[arg-type]

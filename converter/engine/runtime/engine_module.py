@@ -296,6 +296,11 @@ def load(
 ) -> Engine:
     """The Engine of an engine's file, or of what `convert` returned: `trtsmith.load`, which says the arguments."""
     where = f"cuda:{device}"
+    if isinstance(engine, (bytes, bytearray)):
+        what, expected = "the bytes of an engine are given", "its file, or what `convert` returned"
+        raise UsageError(
+            what, "engine", expected, "give the whole result: trtsmith.load(done), not done.engine"
+        )
     given = engine if isinstance(engine, (str, os.PathLike)) else engine.engine
     if isinstance(given, bytes):
         assert not isinstance(engine, (str, os.PathLike))
