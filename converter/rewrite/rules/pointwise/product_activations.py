@@ -4,7 +4,8 @@ TensorRT-RTX 1.6.1 fuses Relu (c * r) with the convolution that made c, and writ
 for a gate of each channel or pixel: all elements were off on an H200, with and without a bias, for depthwise, transposed and
 1-D convolutions, and with an Add, a Relu or a Sigmoid between convolution and product. So it does with Abs, Celu, Erf, Tanh
 and Max (c * r, 0). Other activations there are right, Clip and Elu among them, and so are products of matrices, sums and
-quotients before a Relu, and float16. A Neg between product and activation keeps them apart.
+quotients before a Relu, products with constants, as in a GELU, and float16. A Neg between product and activation keeps them
+apart.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def product_activations_rule(node: NodeView) -> Replacement | None:
     product = None if index is None else node.maker(index)
     if index is None or product is None or node.dtype(index) != "float32" or not product.is_a("Mul"):
         return None
-    if not any(_is_convolved(product.maker(i), _BETWEEN) for i in (0, 1)):
+    if any(product.is_constant(i) for i in (0, 1)) or not _is_convolved(product):
         return None
     w = Writer(node)
     return Replacement(
@@ -51,11 +52,15 @@ def _beside_zero(node: NodeView) -> int | None:
     return next((i for i, value in numbers.items() if not value.any()), None)
 
 
-def _is_convolved(maker: NodeView | None, steps: int) -> bool:
-    """Whether a value comes from a convolution through at most so many operators."""
-    if maker is None or maker.is_a(*_CONVOLUTIONS):
-        return maker is not None
-    return steps > 0 and any(_is_convolved(maker.maker(i), steps - 1) for i in range(len(maker.inputs)))
+def _is_convolved(product: NodeView) -> bool:
+    """Whether a factor comes from a convolution through at most _BETWEEN operators."""
+    reached = [product]
+    for _ in range(_BETWEEN + 1):
+        names = dict.fromkeys(name for node in reached for name in node.inputs)
+        reached = [maker for name in names if (maker := product.maker_of(name)) is not None]
+        if any(maker.is_a(*_CONVOLUTIONS) for maker in reached):
+            return True
+    return False
 
 
 def _otherwise(node: NodeView, w: Writer, product: Value) -> Value:

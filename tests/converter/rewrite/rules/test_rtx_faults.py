@@ -216,8 +216,9 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
         product_activations_rule,
         CONVOLVED.format("float"),
         ("c = Conv (x, k) z = Mul (c, x) y = Relu (z)", "c = ConvTranspose (x, k) z = Mul (x, c) y = Max (z, g0)"),
-        (  # no convolution, none nearby, another maximum, another activation, a sum
+        (  # no convolution, none nearby, a constant factor, another maximum, another activation, a sum
             "z = Mul (x, x) y = Relu (z)",
+            "c = Conv (x, k) z = Mul (c, g1) y = Erf (z)",
             "a = Conv (x, k) b = Exp (a) c = Exp (b) d = Exp (c) e = Exp (d) h = Exp (e) z = Mul (h, x) y = Relu (z)",
             "c = Conv (x, k) z = Mul (c, x) y = Max (z, g1)",
             "c = Conv (x, k) z = Mul (c, x) y = LeakyRelu (z)",
