@@ -102,10 +102,8 @@ class _Producers:
             name = node.input[0]
         if node is not None and (kind := _selects(node)):
             position = list(node.output).index(name)
-            if (
-                kind == "ranking" and position == 0
-            ):  # values in their order, unless they are detections' scores
-                rows = self._rows(output)
+            if kind == "ranking" and position == 0 and len(node.output) > 1:
+                rows = self._rows(output)  # sorted scores: of detections, or values in their order
                 return rows if rows is not None and not rows.order else None
             if kind in ("classes", "ranking", "set"):
                 return self._direct(node, kind, position)

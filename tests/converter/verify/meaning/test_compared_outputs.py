@@ -186,6 +186,16 @@ def test_sorted_scores_of_detections_belong_to_their_rows(tmp_path: Path) -> Non
     assert "values" not in find_selections(parsed(tmp_path / "r.onnx", RANKING))
 
 
+def test_rows_of_different_labels_never_match() -> None:
+    """Labels beside boxes without scores: a row of another class is another row, however near it is."""
+    rows = np.array([[[10.0, 10, 20, 20, 1], [30, 30, 45, 45, 2], [0, 50, 9, 99, 30]]])
+    moved = rows.copy()
+    moved[0, 1, 4] = 1
+    parts = {"boxes": slice(0, 4), "labels": slice(4, 5)}
+    found = match(RowTable(rows, parts, labels=[4]), RowTable(moved, parts, labels=[4]))
+    assert sorted(found.pairs) == [(0, 0, 0), (0, 2, 2)] and found.lost == found.extra == [(0, 1)]
+
+
 def test_boxes_without_an_area_match_where_they_are() -> None:
     rows = np.array([[[5, 1, 5, 9, 0.9], [0, 3, 8, 3, 0.8], [0, 0, 4, 4, 0.7]]], np.float64)
     moved = np.array([[[5, 1, 5.0001, 9, 0.9], [0, 4, 8, 4, 0.8], [0, 0, 4, 4, 0.7]]], np.float64)
