@@ -112,12 +112,9 @@ def render(kind: str, columns: Sequence[tuple[Networks, Mapping[str, Met]]]) -> 
     rows = [(f"`{name}`", *(str(count[name] or "") for count in counts)) for name in met]
     tested = {name for count in counts for name in count} - {*met}
     left = {*KNOWN[kind]} - tested - {*met}
+    empty = NONE if any(not one.synthetic for one, _ in shown) else UNKNOWN
     parts = [
-        markdown_table(header, rows)
-        if rows
-        else NONE
-        if any(not one.synthetic for one, _ in shown)
-        else UNKNOWN,
+        markdown_table(header, rows) if rows else empty,
         _listed("Only ONNX's tests reach", tested),
         _listed("No network or test on record reaches", left - ELSEWHERE),
         _listed("For NVIDIA's TensorRT alone, while these records are of TensorRT-RTX", left & ELSEWHERE),
