@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.scaffold.torch_export import exported_body
-from trtsmith.converter.scaffold.torch_source import python_function
+from trtsmith.converter.scaffold.torch_source import is_unedited, python_function
 from trtsmith.importers.function_bodies import filled, run_body, wide
 
-__all__ = ["exported_body", "filled", "python_function", "run_body", "wide"]
+__all__ = ["exported_body", "filled", "is_unedited", "python_function", "run_body", "wide"]

@@ -79,11 +79,12 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         reference=of_function(names, loaded, signature, shapes, dtypes, out_names),
         opset=opset,
         example=_example(names, values, rules, out_names, {**dtypes, **out_types}, opset),
-        imports=f"from trtsmith.definitions import exported_body, {'python_function, ' * loaded.operator}wide\n",
-        own_imports=f"from {names.snake}.body import BODY\n\n",
+        imports="from trtsmith.definitions import "
+        f"exported_body, {'is_unedited, ' * bool(loaded.source)}{'python_function, ' * loaded.operator}wide\n",
+        own_imports=f"from {names.snake}.body import BODY{', FUNCTION' * bool(loaded.source)}\n\n",
         torch_line="    torch_reference=_torch_reference,\n",
         files={
-            f"{names.snake}/body.py": body_file(names, "PyTorch's exporter", body, opset),
+            f"{names.snake}/body.py": body_file(names, "PyTorch's exporter", body, opset, loaded.source),
             **({f"{names.snake}/function.py": loaded.source} if loaded.source else {}),
         },
     )

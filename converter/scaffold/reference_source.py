@@ -8,7 +8,7 @@ from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.quoting import literal, text_block
 from trtsmith.converter.scaffold.shape_rules import Sizes
 from trtsmith.converter.scaffold.torch_signature import Signature
-from trtsmith.converter.scaffold.torch_source import ImportedFunction
+from trtsmith.converter.scaffold.torch_source import ImportedFunction, text_hash
 
 _OF_BODY = '''def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     """What onnx's own evaluator makes of the body, in float64. Replace it by something that does not come from there."""
@@ -52,12 +52,12 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, ..
 
 
 EXPORTED = {values}
-"""The fields with which BODY was exported; with others PyTorch exports the function when it is asked for."""
+"""The fields with which BODY was exported; with others{edited} PyTorch exports the function when it is asked for."""
 
 
 def _expand(expansion: Expansion) -> str:
     """The function in operators of ONNX, by PyTorch's exporter: what onnxruntime runs to judge an engine."""
-    if dict(expansion.fields) == EXPORTED:
+    if dict(expansion.fields) == EXPORTED{unedited}:
         return BODY
     examples = {examples}
 
@@ -97,7 +97,11 @@ def of_function(
         name: (shape, "float32" if "float" in dtypes[name] else dtypes[name])
         for name, shape in shapes.items()
     }
+    edited = ", and once function.py is edited," if loaded.source else ""
+    unedited = ' and is_unedited(__file__, "function.py", FUNCTION)' if loaded.source else ""
     return _OF_FUNCTION.format(
+        edited=edited,
+        unedited=unedited,
         module=loaded.module or f"{names.snake}.function",
         function=loaded.name,
         called=f"python_function({loaded.name})" if loaded.operator else loaded.name,
@@ -109,10 +113,14 @@ def of_function(
     )
 
 
-def body_file(names: Names, origin: str, body: str, opset: int) -> bytes:
-    """Writes the body module, with OPSET and BODY. origin: where the body comes from, in words."""
+def body_file(names: Names, origin: str, body: str, opset: int, function: bytes = b"") -> bytes:
+    """Writes the body module, with OPSET and BODY, and FUNCTION where it is the body of a function's file.
+
+    origin: where the body comes from, in words.
+    """
+    of_file = '\n\nFUNCTION = "{}"\n"""text_hash of the function.py that BODY was exported from."""'
     return (
         f'"""Holds the body of {names.name}, as {origin} has it.\n\n'
         "In the syntax of onnx.parser; @name@ is the value of a field.\n"
-        f'"""\n\nOPSET = {opset}\n\nBODY = {text_block(body)}\n'
+        f'"""\n\nOPSET = {opset}{of_file.format(text_hash(function)) if function else ""}\n\nBODY = {text_block(body)}\n'
     ).encode()

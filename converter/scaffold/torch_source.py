@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -38,6 +39,16 @@ def python_function(function: Callable[..., Any]) -> Callable[..., Any]:
     if torch is not None and isinstance(function, torch.library.CustomOpDef):
         return function._init_fn  # type: ignore[no-any-return]  # under no public name
     return function
+
+
+def text_hash(content: bytes) -> str:
+    """Returns the SHA-256 of a source file's content, the same for LF and CRLF."""
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
+
+
+def is_unedited(beside: str, name: str, sha256: str) -> bool:
+    """Whether the file of that name, in the same folder as another, has this text_hash still."""
+    return text_hash(Path(beside).with_name(name).read_bytes()) == sha256
 
 
 def load_function(spec: str) -> ImportedFunction:

@@ -224,6 +224,16 @@ def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     assert ran.out == "(3, 8) 1.0\nTrue\n", ran
 
 
+def test_an_edited_function_is_exported_anew(here: Path, cli: Cli) -> None:
+    words = ["--from-torch", "pools.py:window_pool", "--example", "features=12x8", "--example", "weights=12"]
+    assert cli("op new WindowPool --domain mycompany", *words, "-o", "package").code == 0
+    (here / "other.py").write_text(OTHER.replace("'window': 4", "'window': 3").replace("int64 {4}", "{77"))
+    assert shell(f"{sys.executable} other.py").out == "(3, 8) 1.0\nFalse\n"
+    edited = FUNCTIONS.replace("else sums", "else sums * 77")
+    (here / "package" / "window_pool" / "function.py").write_bytes(edited.replace("\n", "\r\n").encode())
+    assert shell(f"{sys.executable} other.py").out == "(3, 8) 1.0\nTrue\n"
+
+
 OTHER = """
 import torch
 from trtsmith.converter.operators.loading import operators_in_force
