@@ -25,6 +25,7 @@ from trtsmith.converter.verify.allowance import (
 )
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.findings import Finding, finding
+from trtsmith.converter.verify.meaning.indexed_boxes import indexed_outputs, with_detections
 from trtsmith.converter.verify.meaning.matched_rows import (
     Matching,
     RowsExplained,
@@ -77,7 +78,12 @@ def compared(
     watched = {name for one in selections.values() for name in one.watched()}
     decide = watched - outputs
     wanted = {name: value for name, value in wanted.items() if name not in decide}
-    plain, ways, precision = wanted if runs.plain is None else runs.plain, runs.ways, runs.precision
+    plain, precision = wanted if runs.plain is None else runs.plain, runs.precision
+    indexed = indexed_outputs(selections, plain)
+    as_indices = {name: wanted[name] for name in indexed if name in wanted}
+    ways = [with_detections(one, indexed, {**plain, **one}) for one in runs.ways]
+    wanted, actual = (with_detections(one, indexed, plain) for one in (wanted, actual))
+    plain = with_detections(plain, indexed, plain)
     places = _Placer(selections, wanted, _scores(model, plain, watched, runs))
     own = {n: v for n, v in plain.items() if n not in decide}
     own = places.of(own).arrays
@@ -94,7 +100,12 @@ def compared(
         by_rounding += compare(rows, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
     comparisons = tuple(_as_rounding_does(comparisons, by_rounding, left))
     lost = _rows_lost(places, alike, precision)
-    told = tuple(_with_told(c, placed.told.get(c.output)) for c in comparisons)
+    told = tuple(
+        _as_given(_with_told(c, placed.told.get(c.output)), as_indices.get(c.output)) for c in comparisons
+    )
+    by_meaning = {*placed.told, *(name for names in places.rows() for name in names)}
+    asked = set() if tolerances is None else {n for n, kind in tolerances.kinds.items() if kind != "values"}
+    told = tuple(_in_vain(c) if c.output in asked - by_meaning else c for c in told)
     left = left | lost | measured.excluded(None)
     return replace(measured, left=left | _settled(left, told, placed.told)), told
 
@@ -203,6 +214,17 @@ def _with_told(one: Comparison, found: Aligned | None) -> Comparison:
     return replace(
         told, agrees=False, reason="; ".join([found.wrong, *([one.reason] if not one.agrees else [])])
     )
+
+
+def _as_given(one: Comparison, indices: np.ndarray | None) -> Comparison:
+    """The comparison of detections that an output has only as indices."""
+    return one if indices is None else replace(one, dtype=str(indices.dtype), shape=indices.shape)
+
+
+def _in_vain(one: Comparison) -> Comparison:
+    """Says of an output that disagrees that what the user said about its meaning changed nothing."""
+    why = f"{one.reason}, compared element by element: --compare finds no such rows or indices in its values"
+    return one if one.agrees else replace(one, reason=why)
 
 
 @dataclass

@@ -42,6 +42,7 @@ class Selection:
     overlap: the intersection over union from which a better box suppresses another; None if unknown.
     limits:  numbers with which something is compared on the way to the output: a threshold of scores is one of them; of a
         set the one with which `scores` are.
+    indices: whether the output itself has the rows of (image, class, box) that NonMaxSuppression writes.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Selection:
     boxes_first: bool = False
     overlap: float | None = None
     limits: tuple[float, ...] = ()
+    indices: bool = False
 
     def watched(self) -> Iterator[str]:
         return (name for name in (self.scores, self.against, self.order, self.boxes) if name)
@@ -107,7 +109,9 @@ class _Producers:
                 return rows if rows is not None and not rows.order else None
             if kind in ("classes", "ranking", "set"):
                 return self._direct(node, kind, position)
-        return self._rows(output)
+        rows = self._rows(output)
+        direct = rows is not None and node is not None and _standard(node) == "NonMaxSuppression"
+        return replace(rows, indices=True) if rows is not None and direct else rows
 
     def _direct(self, node: onnx.NodeProto, kind: str, position: int) -> Selection | None:
         """The selection that the node itself makes; None for outputs that are compared as values."""

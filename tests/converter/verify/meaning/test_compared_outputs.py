@@ -214,6 +214,44 @@ def test_a_box_that_ties_with_another_may_take_its_place(detector: Judged) -> No
     )
 
 
+@pytest.fixture
+def indices(tmp_path: Path, detector: Judged) -> Judged:
+    """The same, with the indices of the rest as its output."""
+    text = NMS[: NMS.index(" class = Slice")].replace("float[1,K,6] dets", "int64[K,3] chosen") + "}"
+    return Judged(tmp_path, text, **detector.feeds)
+
+
+def test_an_index_of_a_box_that_ties_is_no_error(indices: Judged) -> None:
+    scores = indices.feeds["scores"].copy()
+    scores[0, 0, [0, 1]] = scores[0, 0, [1, 0]]
+    other = indices.of(scores=scores)["chosen"]
+    assert (other != indices.of()["chosen"]).any()
+    found = indices.by({"chosen": np.concatenate([other, np.full((5, 3), -1)])})
+    count = len(indices.plain["chosen"])
+    assert found.agrees and found.meaning.startswith(f"{count - 1} of {count} detections match"), found
+    assert "unmatched: 1 of the reference, 1 of the result, all as rounding decides" in found.meaning
+    assert (found.dtype, found.shape) == ("int64", (count, 3))
+    assert not indices.by({"chosen": other}, "chosen=values").agrees
+
+
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        (at((4, 2), lambda box: (box + 3) % 60), "is lost (score"),
+        (at((4, 1), lambda label: (label + 1) % 3), "is lost (score"),
+        (at((4, 2), lambda box: box + 60), "has no counterpart (score 1"),
+        (lambda rows: rows[1:], "row 0 is lost"),
+        (lambda rows: np.concatenate([rows, rows[2:3]]), "has no counterpart (score"),
+        (lambda rows: np.full_like(rows, -1), "is lost"),
+    ],
+)
+def test_an_error_in_indices_is_found(
+    indices: Judged, plant: Callable[[np.ndarray], np.ndarray], words: str
+) -> None:
+    found = indices.by({"chosen": plant(indices.of()["chosen"].copy())})
+    assert not found.agrees and words in found.reason, found.reason
+
+
 def test_a_detection_at_the_threshold_may_go(tmp_path: Path, detector: Judged) -> None:
     scores = detector.feeds["scores"].copy()
     scores[0, 0, :3] = 0.2501, 0.1, 0.1
@@ -336,6 +374,7 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
     assert not judged.by(turned).agrees
     found = judged.by(turned, "y=rows")
     assert found.agrees and found.meaning == "9 of 9 rows match"
+    assert "--compare finds no such rows" in judged.by(turned, "y=classes").reason
     assert find_selections(judged.model, parse_tolerances(compare=["y=values"])) == {}
     for wrong in ("y", "y=boxes", "=rows"):
         with pytest.raises(UsageError, match="does not name an output and a kind of comparison"):
