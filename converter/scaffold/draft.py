@@ -10,6 +10,10 @@ from trtsmith.converter.scaffold.shape_rules import Axis, Sizes
 from trtsmith.converter.scaffold.torch_command import shape_example, torch_command
 from trtsmith.importers.opdef import TYPE_VARIABLES, Attr, Field, OpDef, Port, Value
 
+TORCH_NAMES = "with your function for FILE.py:FUNCTION, and its own parameters behind each --example"
+"""What a user replaces in torch_command."""
+
+
 @dataclass(frozen=True)
 class Draft:
     """An operator, without a kernel unless it is written in Triton.
@@ -66,7 +70,10 @@ class Draft:
         return self.alias[0] if is_own_domain(self.alias[0]) else self.names.domain
 
     def torch_command(self) -> str:
-        """The command that writes the package of a PyTorch function, with an example of each parameter."""
+        """The command that writes the package of a PyTorch function, with an example of each parameter.
+
+        It names parameters as the ports and fields, since the function is not known: see TORCH_NAMES.
+        """
         name = self.alias[1] if is_operator_name(self.alias[1]) else self.names.name
         first = next(iter(self.cases.values()))
         examples = {
