@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TypeVar
 
 from trtsmith.converter.base.errors import TrtsmithError
@@ -68,6 +69,23 @@ def flags_kept() -> Iterator[None]:
         yield
     finally:
         _FLAGS_KEPT.reset(token)
+
+
+@contextmanager
+def naming_keys(file: object, kinds: Mapping[str, OptionKind]) -> Iterator[None]:
+    """In the block, errors on these options name them as keys of the file, and not as flags. file: None: it has none."""
+    words = ArgumentWords(kinds, {})
+    try:
+        yield
+    except TrtsmithError as error:
+        if file is not None:
+            named = [one.reworded(words.said) for one in error.problems]
+            error.problems = tuple(
+                new if new.where == old.where else replace(new, where=f"{file}: {new.where}")
+                for new, old in zip(named, error.problems, strict=True)
+            )
+            error.args = ("\n".join(map(str, error.problems)),)
+        raise
 
 
 def naming_arguments(

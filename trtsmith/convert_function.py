@@ -6,6 +6,8 @@ The examples are of a model.onnx that computes the Inverse of com.microsoft of t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -13,6 +15,7 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
+from trtsmith.argument_words import naming_keys
 from trtsmith.arguments import (
     Example,
     ModelLike,
@@ -24,7 +27,7 @@ from trtsmith.arguments import (
 )
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options import keywords
-from trtsmith.converter.base.options.declared import with_defaults
+from trtsmith.converter.base.options.declared import options_of, with_defaults
 from trtsmith.converter.base.options.kinds import (
     Flag,
     StrPath,
@@ -42,7 +45,7 @@ from trtsmith.converter.convert.conversion_options import (
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.convert.recipe import Recipe, load_recipe
+from trtsmith.converter.convert.recipe import Choices, Recipe, load_recipe
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.builder.build_request import BuilderOptions
 from trtsmith.converter.engine.builder.deployment import DEPLOYED, settings_of
@@ -110,25 +113,33 @@ CONVERSION = (
 
 def conversion_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
     """UsageError for options of which the recipe has values, too."""
-    recipe = None if given.recipe is None else load_recipe(Path(given.recipe))
-    if recipe is not None:
-        given = _chosen(given, recipe)
-    return stage_options(
-        ConvertOptions,
-        CONVERSION,
-        given,
-        model=model,
-        output=output,
-        tolerances=stage_options(Tolerances, CONVERSION, given),
-        precision=stage_options(PrecisionRequest, CONVERSION, given),
-        settings=settings_of(given),
-        refusals=stage_options(Refusals, CONVERSION, given).beside(output),
-        recipe=recipe,
-    )
+    given, recipe = with_choices(given)
+    with naming_recipe(given):
+        return stage_options(
+            ConvertOptions,
+            CONVERSION,
+            given,
+            model=model,
+            output=output,
+            tolerances=stage_options(Tolerances, CONVERSION, given),
+            precision=stage_options(PrecisionRequest, CONVERSION, given),
+            settings=settings_of(given),
+            refusals=stage_options(Refusals, CONVERSION, given).beside(output),
+            recipe=recipe,
+        )
 
 
-def _chosen(given: Any, recipe: Recipe) -> SimpleNamespace:
-    """The options, with the recipe's choices among them."""
+def naming_recipe(given: Any) -> AbstractContextManager[None]:
+    """In the block, errors on choices of the recipe among the options name its keys."""
+    keys = {field.name for field in fields(Choices)}
+    return naming_keys(given.recipe, {o.name: o.kind for o in options_of(CONVERSION) if o.name in keys})
+
+
+def with_choices(given: Any) -> tuple[Any, Recipe | None]:
+    """Returns the options with the recipe's choices among them, and the recipe, if they name one."""
+    if given.recipe is None:
+        return given, None
+    recipe = load_recipe(Path(given.recipe))
     chosen = vars(recipe.choices)
     twice = [name for name in chosen if getattr(given, name) not in (None, (), [], "", False)]
     if twice:
@@ -136,7 +147,7 @@ def _chosen(given: Any, recipe: Recipe) -> SimpleNamespace:
         what, expected = f"{flags} beside a recipe, which chooses that", "the recipe alone"
         fix = "leave the flags out, or change the file"
         raise UsageError(what, f"--recipe {given.recipe}", expected, fix)
-    return SimpleNamespace(**vars(given) | chosen)
+    return SimpleNamespace(**vars(given) | chosen), recipe
 
 
 @with_operators(CONVERSION)
@@ -252,7 +263,7 @@ def convert(
     given = with_defaults(CONVERSION, options)
     asked = conversion_of(model_of(model, args, kwargs, given), output_of(given.output, args), given)
     files = report_files.WrittenFiles(path_of(given.html), force=given.force)
-    with report_files.converting(files, asked):
+    with report_files.converting(files, asked), naming_recipe(given):
         done = pipeline.convert(asked, logged(given.progress))
     report_files.write_conversion(files, asked, done)
     return done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import onnx.defs
 from onnx import helper
 
 from trtsmith.converter.base.options.suggestions import misspelt
 from trtsmith.converter.rewrite.engine.records import Rewrite
-from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.dims import describe
 from trtsmith.importers.fields import check_fields, fields_of_node
 from trtsmith.importers.opdef import TYPE_VARIABLES, OpDef
@@ -23,7 +20,6 @@ from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import (
     PROVIDER_DOMAIN,
     alias_names,
-    by_name,
     find_aliases,
     known_domains,
     normalise_domain,
@@ -244,12 +240,9 @@ def _has_ports_of(node: onnx.NodeProto, op_type: str) -> bool:
 
 def new_command(node: onnx.NodeProto, model: Path) -> str:
     """Returns the command that writes a package for the node's operator."""
-    words = [word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", node.op_type)]
-    name = "".join(words)
-    name = name if name[:1].isalpha() else f"Operator{name}"
-    if name in by_name() or name in native_operators() or onnx.defs.has(name):
-        name += "Plugin"
-    command = ["trtsmith", "op", "new", name]
+    from trtsmith.converter.scaffold.names import own_name  # only for a node that is unknown
+
+    command = ["trtsmith", "op", "new", own_name(node.op_type)]
     command += ["--domain", node.domain] if normalise_domain(node.domain) else []
     command += ["--from-model", str(model), "--node", node.name or next(filter(None, node.output), "")]
     return shlex.join(command)

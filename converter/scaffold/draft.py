@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trtsmith.converter.scaffold.names import Names, is_operator_name, is_own_domain
 from trtsmith.converter.scaffold.shape_rules import Axis, Sizes
+from trtsmith.converter.scaffold.torch_command import shape_example, torch_command
 from trtsmith.importers.opdef import TYPE_VARIABLES, Attr, Field, OpDef, Port, Value
+
+TORCH_NAMES = "with your function for FILE.py:FUNCTION, and its own parameters behind each --example"
+"""What a user replaces in torch_command."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +70,18 @@ class Draft:
         return self.alias[0] if is_own_domain(self.alias[0]) else self.names.domain
 
     def torch_command(self) -> str:
-        """The command that writes the package of a PyTorch function, with an example of each parameter."""
+        """The command that writes the package of a PyTorch function, with an example of each parameter.
+
+        It names parameters as the ports and fields, since the function is not known: see TORCH_NAMES.
+        """
         name = self.alias[1] if is_operator_name(self.alias[1]) else self.names.name
-        words = ["trtsmith", "op", "new", name, "--domain", self.domain, "--from-torch", "FILE.py:FUNCTION"]
         first = next(iter(self.cases.values()))
-        examples = {port.name: _shape_example(port.type, first[port.name]) for port in self.inputs}
+        examples = {
+            port.name: shape_example(first[port.name], TYPE_VARIABLES[port.type][0]) for port in self.inputs
+        }
         for field, value in self.values.items():
             examples[field] = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        for parameter, example in examples.items():
-            words += ["--example", f"{parameter}={example}"]
-        return shlex.join(words)
+        return torch_command(name, self.domain, examples)
 
     def operator(self) -> OpDef:
         """Returns the declarations of the operator, without rules and functions."""
@@ -93,10 +98,3 @@ class Draft:
             cases=(),
             version=self.version,
         )
-
-
-def _shape_example(variable: str, shape: Sequence[int]) -> str:
-    """A shape as --example takes it; with its type where it would be a number, or is not of float32."""
-    dtype = TYPE_VARIABLES[variable][0]
-    sizes = "x".join(map(str, shape)) or "1"
-    return sizes if "x" in sizes and dtype == "float32" else f"{sizes}:{dtype}"

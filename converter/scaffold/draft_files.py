@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trtsmith.converter.scaffold.draft import Draft
+from trtsmith.converter.scaffold.draft import TORCH_NAMES, Draft
 from trtsmith.converter.scaffold.quoting import code_span, literal
 from trtsmith.converter.scaffold.render import render
 from trtsmith.importers.opdef import Attr, Field, Port
@@ -88,7 +88,7 @@ def _readme_values(draft: Draft) -> dict[str, str]:
         "It is not finished: "
         + " and ".join(f"`{name}`" for name in draft.unwritten)
         + f" in `{draft.names.snake}/definition.py` must be written. Until then the tests fail, and say so. "
-        + f"If you have the computation in PyTorch, {code_span(draft.torch_command())} writes them."
+        + f"If you have the computation in PyTorch, {code_span(draft.torch_command())} writes them, {TORCH_NAMES}."
         if draft.unwritten
         else "It works as it is: TensorRT computes the operator's expansion, which is made of standard operators."
     )

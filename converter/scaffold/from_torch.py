@@ -55,6 +55,7 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
     values = {scalar.name: scalar.value for scalar in signature.scalars}
     whole = {s.name: int(s.value) for s in signature.scalars if isinstance(s.value, int) and not s.boolean}
     rules = rules_or_error([shapes], whole, called.agreeing(body, opset, out_names), where)
+    op_type = _op_type(names, loaded.operator)
     return Draft(
         names=names,
         doc=_first_line(loaded.function.__doc__ or f"What {loaded.name} computes."),
@@ -68,7 +69,7 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
             for name, kind, array in zip(out_names, kinds_out, first, strict=True)
         ),
         fields=tuple(_field(scalar) for scalar in signature.scalars),
-        alias=(names.domain, names.name),
+        alias=(names.domain, op_type),
         attributes=tuple(Attr(s.name, s.kind, s.default) for s in signature.scalars),
         source=f"{names.domain}, by PyTorch",
         rules=rules.outputs,
@@ -78,9 +79,9 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         values=values,
         reference=of_function(names, loaded, signature, shapes, dtypes, out_names),
         opset=opset,
-        example=_example(names, values, rules, out_names, {**dtypes, **out_types}, opset),
+        example=_example(names, op_type, values, rules, out_names, {**dtypes, **out_types}, opset),
         imports="from trtsmith.definitions import "
-        f"exported_body, {'is_unedited, ' * bool(loaded.source)}{'python_function, ' * loaded.operator}wide\n",
+        f"exported_body, {'is_unedited, ' * bool(loaded.source)}{'python_function, ' * bool(loaded.operator)}wide\n",
         own_imports=f"from {names.snake}.body import BODY{', FUNCTION' * bool(loaded.source)}\n\n",
         torch_line="    torch_reference=_torch_reference,\n",
         files={
@@ -213,8 +214,15 @@ def _first_line(text: str) -> str:
     return text.strip().splitlines()[0].strip()
 
 
+def _op_type(names: Names, operator: str) -> str:
+    """The op_type of nodes; the PyTorch operator's own name where the package's does not mean it."""
+    namespace, _, name = operator.partition("::")
+    return names.name if namespace != names.domain or name == names.snake else name
+
+
 def _example(
     names: Names,
+    op_type: str,
     values: Mapping[str, Value],
     rules: ShapeRules,
     outputs: Sequence[str],
@@ -223,7 +231,7 @@ def _example(
 ) -> bytes:
     """One node, with the sizes and fields of the example."""
     sizes = rules.tried[0]
-    node = helper.make_node(names.name, [*sizes], [*outputs], name=names.snake, domain=names.domain)
+    node = helper.make_node(op_type, [*sizes], [*outputs], name=names.snake, domain=names.domain)
     for name, value in values.items():
         node.attribute.append(helper.make_attribute(name, list(value) if isinstance(value, tuple) else value))
     source = ModelProto(ir_version=10)

@@ -63,6 +63,13 @@ def is_operator_name(name: str) -> bool:
     return not _of_name(Names(name, ""))
 
 
+def own_name(op_type: str) -> str:
+    """Makes a name for the operator of a package from an op_type, or from the name of a PyTorch operator."""
+    name = "".join(word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", op_type))
+    name = name if name[:1].isalpha() else f"Operator{name}"
+    return name if is_operator_name(name) else f"{name}Plugin"
+
+
 def is_own_domain(domain: str) -> bool:
     """Whether a package may have operators of the domain."""
     return not _of_domain(domain)

@@ -23,22 +23,25 @@ _FORM = "MODULE:FUNCTION or FILE.py:FUNCTION"
 class ImportedFunction:
     """name: of the function in its module. module: from which an installed one is imported; source: of a user's own file.
 
-    One of module and source is empty. operator: whether the name is that of an operator of torch.library, made of it.
+    One of module and source is empty. operator: of torch.library, made of the function, as "mycompany::fold"; or "".
     """
 
     function: Callable[..., Any]
     name: str
     module: str = ""
     source: bytes = b""
-    operator: bool = False
+    operator: str = ""
+
+
+def _registered(function: Callable[..., Any]) -> bool:
+    """Whether it is an operator of torch.library."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(function, torch.library.CustomOpDef)
 
 
 def python_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the Python function behind a torch.library.custom_op; other functions unchanged."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(function, torch.library.CustomOpDef):
-        return function._init_fn  # type: ignore[no-any-return]  # under no public name
-    return function
+    return function._init_fn if _registered(function) else function  # type: ignore[attr-defined]  # not public
 
 
 def text_hash(content: bytes) -> str:
@@ -73,12 +76,13 @@ def load_function(spec: str) -> ImportedFunction:
         listed = ", ".join(functions[:8]) or "none"
         raise UsageError(what, where, f"a function of the module: {listed}", "correct the name")
     path = Path(getattr(module, "__file__", None) or "")
-    own = {"module": module.__name__} if _is_installed(path) else {"source": standalone_source(path, where)}
-    plain = python_function(function)
-    return ImportedFunction(plain, name, operator=plain is not function, **own)
+    own = {"module": module.__name__} if is_installed(path) else {"source": standalone_source(path, where)}
+    operator = function._qualname if _registered(function) else ""
+    return ImportedFunction(python_function(function), name, operator=operator, **own)
 
 
-def _is_installed(path: Path) -> bool:
+def is_installed(path: Path) -> bool:
+    """Whether the file is part of an installed package, or of Python."""
     folders = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")}
     return any(path.resolve().is_relative_to(Path(folder).resolve()) for folder in folders if folder)
 

@@ -115,7 +115,9 @@ def parse_targets(text: str) -> tuple[str, ...]:
         f"{text!r} is not a list of GPU targets",
         f"--target {text}",
         "targets such as sm86,sm89, or GPUs such as rtx4090,l4",
-        f"did you mean {near}?" if near else "correct it, or leave it out",
+        f"did you mean {near}?"
+        if near
+        else "name its compute capability, 8.6 as sm86 (`nvidia-smi --query-gpu=compute_cap --format=csv` tells it)",
     )
 
 
@@ -135,13 +137,13 @@ def nearest_gpus(name: str, count: int = 3) -> list[str]:
     """Returns GPU names that resemble the given one: several, if it abbreviates several; first those inside it."""
     text = _plain(name)
     shown = {_plain(known): known for names in GPUS.values() for known in names}
-    inside = [known for plain, known in shown.items() if len(text) >= 4 and text in plain]
+    inside = sorted((known for plain, known in shown.items() if len(text) >= 4 and text in plain), key=len)
     inside += sorted(filter(None, map(shown.get, _parts(text))), key=len, reverse=True)
     if text in _MAKERS:  # one of each generation, the newest first; those that have no TensorRT 10 left out
         new = {target: names for target, names in GPUS.items() if target not in OLD_JETSONS}
         own = [[one for one in names if one.lower().startswith(text)] for names in new.values()]
         inside = [min(names, key=len) for names in own if names]
-    close = difflib.get_close_matches(text, list(shown), n=count, cutoff=0.7)
+    close = [] if inside else difflib.get_close_matches(text, list(shown), n=count, cutoff=0.7)
     return list(dict.fromkeys([*inside, *(shown[plain] for plain in close)]))[:count]
 
 

@@ -327,21 +327,30 @@ def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str,
     if name in ranges:
         raise _twice(name, flag, text)
     if len({len(given.min), len(given.opt), len(given.max)}) != 1:
-        raise _contradictory(name, flag, text, "min, opt and max of the same rank")
+        ranks = ", ".join(f"{len(s)} in {end}" for end, s in vars(given).items())
+        what = f"the shapes of {name!r} have different numbers of dimensions: {ranks}"
+        raise UsageError(
+            what, f"{flag} {text}", "min, opt and max of the same rank", "give each the same dimensions"
+        )
     if not all(a <= b <= c for a, b, c in zip(given.min, given.opt, given.max, strict=True)):
-        raise _contradictory(name, flag, text, "min <= opt <= max in every dimension")
+        what = f"the shapes of {name!r} contradict each other"
+        expected = "min <= opt <= max in every dimension"
+        raise UsageError(what, f"{flag} {text}", expected, "give the sizes from smallest to largest")
     ranges[name] = given
 
 
 def _malformed(flag: str, text: str, form: str) -> UsageError:
     what, fix = f"{text!r} is not a shape", f"{flag} {form.split(' (')[0]}"
     name, _, value = text.rpartition("=")
-    parts = value.replace(",", "x").split(":")
+    between = (
+        "," if "x" in value.lower() and ":" not in value else ":"
+    )  # 1x3,2x3,8x3 is a range, and 1,3,64 a shape
+    parts = [part.replace(",", "x") for part in value.split(between)]
     if name and all(re.fullmatch(r"[0-9]{1,9}(?:[xX][0-9]{1,9})*", part) for part in parts):
         if len(parts) == 2:
             what += ": a range has three, and two are given"
             parts.insert(1, parts[1])
-        if len(parts) in (1, 3):
+        if len(parts) in (1, 3) and len({part.lower().count("x") for part in parts}) == 1:
             fix = f"{flag} {name}={':'.join(parts)}"
     return UsageError(what, f"{flag} {text}", form, fix)
 
@@ -349,8 +358,3 @@ def _malformed(flag: str, text: str, form: str) -> UsageError:
 def _twice(name: str, flag: str, text: str) -> UsageError:
     what = f"shapes of {name!r} are given twice"
     return UsageError(what, f"{flag} {text}", "one flag for each input", "remove one")
-
-
-def _contradictory(name: str, flag: str, text: str, expected: str) -> UsageError:
-    what = f"the shapes of {name!r} contradict each other"
-    return UsageError(what, f"{flag} {text}", expected, "give the sizes from smallest to largest")

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from trtsmith import report_files
 from trtsmith.arguments import named_model
 from trtsmith.check_function import looked_at
-from trtsmith.convert_function import CONVERSION, conversion_of
+from trtsmith.convert_function import CONVERSION, conversion_of, naming_recipe, with_choices
 from trtsmith.converter.base.errors import EXIT_OK
 from trtsmith.converter.base.options.kinds import Flag, StrPath
 from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
@@ -58,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     model, default = named_model(options.model, options), None
     if options.dry_run:
-        return show(options, console, looked_at(model, options), build=False, as_json=False)
+        given, _ = with_choices(options)
+        with naming_recipe(given):
+            looked = looked_at(model, given, as_is=given.as_is)
+            return show(options, console, looked, build=False, as_json=False)
     if options.output is None and options.bundle_for:
         options.output = named_after(model, f"-{options.bundle_for}")
     elif options.output is None:
@@ -68,7 +71,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     asked = conversion_of(model, options.output, options)
 
     files = WrittenFiles.of_command(options, console.progress, console.say)
-    with report_files.converting(files, asked):
+    with report_files.converting(files, asked), naming_recipe(options):
         done = convert(asked, console.progress)
         replaced = "" if default is None else default.replaced()
     for warning in (*done.warnings, *([replaced] if replaced else [])):

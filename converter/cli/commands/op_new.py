@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trtsmith.converter.base.errors import EXIT_OK, UsageError
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.scaffold.draft import Draft
+from trtsmith.converter.scaffold.draft import TORCH_NAMES, Draft
 from trtsmith.converter.scaffold.draft_files import draft_files
 from trtsmith.converter.scaffold.folder import check_free, write_folder
 from trtsmith.converter.scaffold.names import Names, check_names
@@ -89,7 +89,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
             "operator computes; the tests fail until then."
         )
         console.say(
-            f"or, if you have it in PyTorch: {draft.torch_command()} -o {shlex.quote(str(folder))}_torch"
+            f"or, if you have it in PyTorch, {TORCH_NAMES}: {draft.torch_command()} "
+            f"-o {shlex.quote(str(folder))}_torch"
         )
     elif draft is not None and not draft.triton:
         console.say(

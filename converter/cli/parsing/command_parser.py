@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, NoReturn
 
-from trtsmith.converter.base.errors import EXIT_USAGE
+from trtsmith.converter.base.errors import EXIT_USAGE, UsageError, causes
 from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.help_text import HelpText
@@ -166,6 +166,19 @@ class CommandParser(argparse.ArgumentParser):
             return f"leave {stray} out: {before} takes no value"
         wanted = _FLAG_OF.get(PurePath(stray).suffix, "")
         return f"write {wanted} {stray}" if wanted in self._option_string_actions else f"{self.prog} --help"
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Refuses a value of another type with the problem that its parser raised, or with the flag's own words."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            told = next((one.problems for one in causes(error) if isinstance(one, UsageError)), None)
+            flag = action.option_strings[0] if action.option_strings else str(action.metavar)
+            meaning = f"{flag} {action.metavar or action.dest.upper()}: {_briefly(action).help}"
+            own = Problem(
+                str(error), f"{flag} {arg_string}", meaning, f"correct the value; {self.prog} --help"
+            )
+            self.refuse(told or [own])
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -1,8 +1,9 @@
-"""Maps flags of trtexec and Polygraphy to trtsmith's.
+"""Maps flags of trtexec, Polygraphy and exporters to trtsmith's.
 
 Sources: trtexec's own help (samples/common/sampleOptions.cpp of https://github.com/NVIDIA/TensorRT, and `trtexec --help` of
 TensorRT 10), and `polygraphy run --help` and `polygraphy convert --help` of Polygraphy 0.50. A test holds that every flag
-of ours that is named here exists, and every one of Polygraphy's.
+of ours that is named here exists, and every one of Polygraphy's. Exporters: export.py of
+https://github.com/ultralytics/yolov5 and `optimum-cli export onnx` of https://github.com/huggingface/optimum.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from trtsmith.converter.engine.builder.deployment import SETTABLE
 TRTEXEC = "trtexec"
 POLYGRAPHY = "Polygraphy"
 BOTH = f"{TRTEXEC} and {POLYGRAPHY}"
+EXPORTERS = "exporters to ONNX"
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,18 @@ _OURS = r"(?!)()"
 
 
 def _flags(
-    trtexec: str, polygraphy: str, *ways: tuple[str, str], note: str = "", value: str = "FILE", take: str = ""
+    trtexec: str,
+    polygraphy: str,
+    *ways: tuple[str, str],
+    exporters: str = "",
+    note: str = "",
+    value: str = "FILE",
+    take: str = "",
 ) -> dict[str, Other]:
-    """Entries for the flags of both tools for one purpose. ways: trtsmith's flag, and its commands."""
+    """Entries for the flags of other tools for one purpose. ways: trtsmith's flag, and its commands."""
     mine, theirs = trtexec.split(), polygraphy.split()
-    tools = dict.fromkeys(mine, TRTEXEC) | {name: BOTH if name in mine else POLYGRAPHY for name in theirs}
+    tools = dict.fromkeys(exporters.split(), EXPORTERS) | dict.fromkeys(mine, TRTEXEC)
+    tools |= {name: BOTH if name in mine else POLYGRAPHY for name in theirs}
     ours = tuple(OurWay(words, tuple(commands.split())) for words, commands in ways)
     return {name: Other(tool, ours, note, value, take) for name, tool in tools.items()}
 
@@ -82,13 +91,36 @@ FLAGS: dict[str, Other] = {
     **_flags(
         "--loadEngine", "", ("VALUE", "run bench"), ("MODEL VALUE", "verify"), note=_NO_FLAG, value="ENGINE"
     ),
-    **_flags("--fp16", "--fp16", ("--precision fp16", _READERS)),
+    **_flags("--fp16", "--fp16", ("--precision fp16", _READERS), exporters="--half"),
+    **_flags("", "", ("--precision VALUE", _READERS), exporters="--dtype", value="fp16"),
     **_flags("--bf16", "--bf16", ("--precision bf16", _READERS)),
     **_flags("--fp8", "--fp8", ("--precision fp8", _READERS), note=_CALIBRATED),
     **_flags("--int8", "--int8", ("--precision int8", _READERS), note=_CALIBRATED),
     **_flags("--best", "", note="one precision is named: --precision fp16, bf16, int8, fp8, or int8+fp16"),
     **_flags("", "--tf32", note="TensorRT uses TF32 where the GPU has it"),
     **_flags("--noTF32", "", note="TensorRT uses TF32 where the GPU has it; `trtsmith verify` allows for it"),
+    **_flags(
+        "--batch --maxBatch",
+        "",
+        ("--shapes NAME=VALUEx3x640x640", f"{_READERS} verify bench"),
+        exporters="--batch-size --batch_size",
+        note="the batch is a size of each input",
+        value="4",
+    ),
+    **_flags(
+        "",
+        "",
+        ("--shapes NAME=1x3xVALUExVALUE", f"{_READERS} verify bench"),
+        exporters="--imgsz --img-size",
+        note="the image's sizes are those of the input",
+        value="640",
+    ),
+    **_flags(
+        "",
+        "",
+        exporters="--dynamic",
+        note="the model says which sizes are dynamic; --shapes gives their ranges",
+    ),
     **_flags("--explicitBatch", "", note="batches are explicit always"),
     **_flags("--precisionConstraints", "--precision-constraints", note=_NO_MIXING),
     **_flags("--layerPrecisions", "--layer-precisions", ("--keep-fp32 NAME", _READERS), note=_NO_MIXING),

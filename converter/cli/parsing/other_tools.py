@@ -1,4 +1,4 @@
-"""Suggests trtsmith's flag for a flag of trtexec or Polygraphy."""
+"""Suggests trtsmith's flag for a flag of trtexec, Polygraphy or an exporter."""
 
 from __future__ import annotations
 

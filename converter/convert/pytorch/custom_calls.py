@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Any
 import torch
 
 from trtsmith.converter.convert.pytorch.aten_rules import rules_for
-from trtsmith.converter.operators.module_files import LOADED
+from trtsmith.converter.scaffold.names import Names, own_name
+from trtsmith.converter.scaffold.torch_command import FUNCTION, shape_example, torch_command
+from trtsmith.converter.scaffold.torch_source import is_installed
 from trtsmith.importers import torch_ops
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.torch_aliases import argument_faults, node_of_call, translation_of
@@ -142,27 +146,62 @@ def _where(call: OperatorCall, name: str) -> str:
 
 def _unknown(call: OperatorCall, name: str) -> Problem:
     namespace, _, short = call.name.partition("::")
-    camel = "".join(part[:1].upper() + part[1:] for part in short.split("_"))
+    names = Names(own_name(short), namespace)
+    function = _function_of(call)
+    stands = f"; {FUNCTION} stands for the Python function that computes it" * (function == FUNCTION)
     return Problem(
         f"no operator definition knows {call.name!r}, which the module calls",
         _where(call, name),
         "an operator of `trtsmith ops`, of a package (--ops), or one that custom_translation_table translates",
-        f"trtsmith op new {camel} --domain {namespace} --from-torch {_function_of(call)}",
+        f"{torch_command(names.name, namespace, _examples(call), function)}; then --ops ./{names.snake} brings the "
+        f"package{stands}",
     )
 
 
 def _function_of(call: OperatorCall) -> str:
-    """MODULE:FUNCTION of the Python function registered as the operator, if PyTorch knows it."""
+    """FILE.py:FUNCTION or MODULE:FUNCTION of the Python function registered as the operator, as --from-torch takes it.
+
+    FUNCTION if PyTorch does not know it, or if its module has no such name.
+    """
     definitions = getattr(torch._library.custom_ops, "OPDEFS", {})
     function = getattr(definitions.get(call.name), "_init_fn", None)
-    if function is None:
-        return "MODULE:FUNCTION"
-    module = function.__module__
-    if module == "__main__":  # a script, which is imported by its file's name
-        module = Path(function.__code__.co_filename).stem
-    elif module.startswith(LOADED):  # a file that --ops named, by no name of its own
-        module = function.__code__.co_filename
-    return f"{module}:{function.__qualname__}"
+    name = getattr(function, "__name__", "")
+    module = getattr(function, "__module__", "")
+    loaded = sys.modules.get(module)
+    file = Path(getattr(loaded, "__file__", None) or "")
+    if not hasattr(loaded, name) or not file.is_file():
+        return FUNCTION
+    if is_installed(file):
+        return f"{module}:{name}"
+    return f"{os.path.relpath(file) if file.is_relative_to(Path.cwd()) else file}:{name}"
+
+
+def _examples(call: OperatorCall) -> dict[str, str]:
+    """The arguments of the first call as --example takes them, by parameter; without None and empty lists."""
+    node = call.nodes[0]
+    names = [argument.name for argument in call.operator._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    texts = {name: _example(value) for name, value in given.items() if value is not None}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _example(value: Any) -> str:
+    """A value as --example takes it: the sizes of the module's example for dimensions that are dynamic."""
+    if isinstance(value, torch.fx.Node):
+        value = value.meta.get("val", "")
+    if isinstance(value, torch.Tensor):
+        dtype = (
+            str(value.dtype).removeprefix("torch.").replace("float64", "float32")
+        )  # which op new computes wide
+        return shape_example(map(_known_size, value.shape), dtype)
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_example, value))
+    return str(_known_size(value))
+
+
+def _known_size(value: Any) -> Any:
+    """The number that a dynamic size had in the example; other values unchanged."""
+    return value.node.hint if isinstance(value, torch.SymInt) else value
 
 
 def _unusable(call: OperatorCall, fault: str, node: tuple[str, str], name: str) -> Problem:

@@ -199,7 +199,7 @@ def fix(op_type: str, domain: str = "mycompany", name: str = "n", model: str = "
         ("aten::gather_nd", "AtenGatherNd"),
         ("2dPool", "Operator2dPool"),
         ("vøx", "VX"),
-        ("ØØ", "Operator"),
+        ("ØØ", "OperatorPlugin"),
     ],
 )
 def test_the_command_names_an_operator_that_can_be_one(op_type: str, name: str) -> None:

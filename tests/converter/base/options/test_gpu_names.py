@@ -43,6 +43,7 @@ def test_the_table_gives_each_name_one_target() -> None:
 
 
 def test_what_may_have_been_meant() -> None:
+    assert nearest_gpus("3090") == ["RTX 3090", "RTX 3090 Ti"]
     assert nearest_gpus("rtx4091")[0] == "RTX 4090"
     assert nearest_gpus("rtx4090ti")[0] == "RTX 4090" and nearest_gpus("h100x") == ["H100"]
     assert nearest_gpus("rtx2080tix")[:2] == ["RTX 2080 Ti", "RTX 2080"]

@@ -173,6 +173,9 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx --timing-cache folder -o o.plan --force", "cache is a folder"),
         ("convert relu.onnx --workspace 99999999999999999999 -o o.plan --force", "not a whole number from 1"),
         ("convert relu.onnx --workspace a -o o.plan --force", "'a' is not a whole number"),
+        ("convert relu.onnx --workspace 4G -o o.plan --force", "limit of TensorRT's workspace in MiB"),
+        ("convert relu.onnx --target rtx9999 -o o.plan --force", "--query-gpu=compute_cap"),
+        ("convert relu.onnx --target rtx9999 -o o.plan --force", "where:    --target rtx9999\n"),
         ("convert relu.onnx --timeout nan -o o.plan --force", "'nan' is not a positive number"),
         ("convert relu.onnx --flavour tensorrt -o o.plan --force", "tensorrt is not installed"),
         ("convert relu.onnx --bogus -o o.plan --force", "unknown flag --bogus"),
@@ -199,6 +202,33 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
 )
 def test_flags(arguments: str, words: str, cli: Cli) -> None:
     refuses(cli, 2, arguments, words)
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ('"precision": "fp17"', ("'fp17' is not a value of precision", 'where:    r.json: precision="fp17"')),
+        ('"optimization_level": 9', ("9 is not a value of optimization_level",)),
+        ('"keep_only": true', ("r.json: keep_only=True", 'fix:      add precision="fp16"')),
+        ('"precision": "fp16", "keep_fp32": ["gone"]', ("'gone'", "where:    r.json: keep_fp32 gone\n")),
+        ('"keep-fp32": ["gone"]', ("did you mean 'keep_fp32'?",)),
+        ('"keep_fp32": "gone"', ("`$.choices.keep_fp32`",)),
+    ],
+)
+def test_mistakes_in_a_recipe_are_told_by_its_keys(
+    choices: str, words: tuple[str, ...], dry: list[str], cli: Cli
+) -> None:
+    Path("r.json").write_text(f'{{"choices": {{{choices}}}}}')
+    ran = cli("convert", "relu.onnx", "-o", "o.plan", "--force", "--recipe", "r.json", *dry)
+    refused(ran, 2, *words)
+    assert "--precision" not in ran.err and "--keep" not in ran.err
+
+
+def test_a_dry_run_plans_by_the_recipe(cli: Cli) -> None:
+    Path("r.json").write_text('{"choices": {"precision": "fp16"}}')
+    ran = cli("convert relu.onnx --dry-run --recipe r.json")
+    assert ran.code == 0 and "float16" in ran.out, ran
 
 
 def test_all_problems_at_once(cli: Cli) -> None:

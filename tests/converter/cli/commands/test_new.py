@@ -184,7 +184,7 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
     assert "write _expand in gated_half/definition.py" in tests.out
     refused(cli("check model.onnx --ops package"), 2, "NotImplementedError: write _")
     (here / "half.py").write_text(HALF)
-    told = re.search("or, if you have it in PyTorch: trtsmith (.*)", ran.err)
+    told = re.search("or, if you have it in PyTorch, .* own parameters .*: trtsmith (.*)", ran.err)
     assert told is not None and "--example input=3x6 --example input_2=6:float32" in told[1]
     assert "op new GatedHalf --domain acme --from-torch" in (here / "package" / "README.md").read_text()
     assert "op new GatedHalfKernel --domain acme" in (here / "package" / "README.md").read_text()
@@ -270,6 +270,45 @@ def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
     assert 'made = python_function(half_fold)(x=tensors["x"], scale=fields["scale"])' in definition
     tests = own_tests()
     assert tests.code == 0, tests.out
+
+
+MODULE = """
+
+@half_fold.register_fake
+def _(x, scale=2.0):
+    return x.new_empty((x.shape[0], x.shape[1] // 2))
+
+@torch.library.custom_op("mycompany::relu", mutates_args=())
+def relu(x: torch.Tensor, slopes: list[float], out: torch.Tensor | None = None, flip: bool = False) -> torch.Tensor:
+    return torch.where(x < 0, x * slopes[0], x * slopes[1]) * (-1 if flip else 1)
+
+@relu.register_fake
+def _(x, slopes, out=None, flip=False):
+    return torch.empty_like(x)
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return relu(half_fold(x, 0.5), [0.25, 1.0], None, True)
+
+def net():
+    return Net(), (torch.rand(3, 8),)
+"""
+
+
+def test_the_commands_that_a_refused_module_names_bring_its_operators(here: Path, cli: Cli) -> None:
+    """The second operator's own name is one of ONNX, so that its package has another."""
+    (here / "nets").mkdir()
+    (here / "nets" / "net.py").write_text(OPERATOR + MODULE)
+    ran = cli("check nets/net.py:net")
+    commands = re.findall(r"fix:      trtsmith (.*); then (--ops \S+) brings the package", ran.err)
+    half_fold, relu = (command for command, _ in commands)
+    assert "op new HalfFold " in half_fold and half_fold.endswith(" --example x=3x8 --example scale=0.5")
+    assert "op new ReluPlugin " in relu and relu.endswith(
+        " --example x=3x4 --example slopes=0.25,1.0 --example flip=True"
+    )
+    assert [cli(command).code for command, _ in commands] == [0, 0]
+    ran = cli("check nets/net.py:net", *(word for _, ops in commands for word in ops.split()))
+    assert ran.code == 0 and "mycompany::HalfFold" in ran.out and "mycompany::relu" in ran.out, ran
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,19 @@ def refused(
     return problem
 
 
-def test_an_operator_that_nobody_knows_is_named_with_its_module_and_what_would_add_it() -> None:
+def test_an_operator_that_nobody_knows_is_named_with_its_module_and_what_would_add_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
     problem = refused(Net(), (torch.rand(2, 4),))
     assert "no operator definition knows 'mycompany::voxel_pool'" in problem.what
     assert "module 'stage.1' (Block)" in problem.where and "module 'last' (Block)" in problem.where
     assert f"{Path(__file__).name} line" in problem.where
-    assert problem.fix == f"trtsmith op new VoxelPool --domain mycompany --from-torch {__name__}:voxel_pool"
+    command = "trtsmith op new VoxelPool --domain mycompany --from-torch test_refusals.py:voxel_pool"
+    assert (
+        problem.fix
+        == f'{command} --example x=2x4 --example size=2; then ops="./voxel_pool" brings the package'
+    )
 
 
 def test_a_translation_of_the_users_is_passed_through() -> None:

@@ -1,0 +1,23 @@
+"""Writes the `trtsmith op new` command of a PyTorch function, for messages."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+
+FUNCTION = "FILE.py:FUNCTION"
+"""Stands for a function that is not known."""
+
+
+def torch_command(name: str, domain: str, examples: Mapping[str, str], function: str = FUNCTION) -> str:
+    """Returns the command for a shell. examples: values of --example by parameter."""
+    words = ["trtsmith", "op", "new", name, "--domain", domain, "--from-torch", function]
+    for parameter, example in examples.items():
+        words += ["--example", f"{parameter}={example}"]
+    return shlex.join(words)
+
+
+def shape_example(shape: Iterable[int], dtype: str) -> str:
+    """Formats a shape for --example, with its type where it would be a number, or is not float32."""
+    sizes = "x".join(map(str, shape)) or "1"
+    return sizes if "x" in sizes and dtype == "float32" else f"{sizes}:{dtype}"
