@@ -79,6 +79,7 @@ _PARTS: Mapping[str, Parts] = {
         "networks of real size": network_times.real_sizes,
         "half exports": network_times.half_exports,
         "tuned networks": network_times.tuned_networks,
+        "tuned models": lambda: network_times.tuned_networks("tuning_models.json"),
         "repeated runs": network_times.repeated_runs,
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},

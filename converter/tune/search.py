@@ -165,8 +165,11 @@ class RecipeSearch(Generic[R]):
         return self._measured(recipes)
 
     def _promises(self, trial: EngineTrial[R]) -> bool:
+        """Whether it is faster than the best, in a duel: with nodes in float32 it is slower than now."""
         best = self.found.best
-        return best is None or trial.ms < best.ms
+        if best is None or trial.ms >= best.ms:
+            return best is None
+        return not self._lab.is_over() and self._lab.ratio(trial.recipe, best.recipe).is_faster
 
     def _settle(self) -> None:
         """The best of all that are right: the default, unless another is faster than it in a duel."""

@@ -181,11 +181,14 @@ _TYPES: Mapping[str, str] = {
 }
 
 
-def tuned_networks() -> str:
+def tuned_networks(file: str = "tuning.json") -> str:
     """The table of scripts/bench_tuning.py: the first engines of each search, and what it chose."""
-    record: Record = json.loads((FOLDER / "h200" / "tuning.json").read_text(encoding="utf-8"))
+    record: Record = json.loads((FOLDER / "h200" / file).read_text(encoding="utf-8"))
     rows, ratios = [], []
     for row in record["rows"]:
+        if "died" in row:
+            rows.append((row["network"], *("" for _ in _FIRST), "no engine in time", ""))
+            continue
         found = {trial["flags"]: trial for trial in row["trials"]}
         best = row["best"]
         ratios.append(best["ms"] / row["default"]["ms"])

@@ -304,12 +304,12 @@ ROWS = (
         "bundle",
     ),
     RecordRow(
-        *("h200/bench.json", 5, _timed(*_AGAIN)),
+        *("h200/bench.json", 1, _timed(*_AGAIN)),
         (*_evidence("kernels"), "docs/maintainers/kernel-notes.md"),
         f"{_KERNELS}{' '.join(_AGAIN)} --against eager,torchvision --count 40",
     ),
     RecordRow(
-        *("h200/bench_earlier.json", 8, _timed(*_FIRST)),
+        *("h200/bench_earlier.json", 6, _timed(*_FIRST)),
         _evidence("kernels"),
         f"{_KERNELS}{' '.join(_FIRST)} --against eager,compile,torchvision,convolution --count 40",
     ),
@@ -319,13 +319,13 @@ ROWS = (
         f"{_KERNELS}LocalCorrelation --dtype float32 --against none --warm --count 30",
     ),
     RecordRow(
-        *("h200/bench_catalogue.json", 8, _timed(*_CATALOGUE)),
+        *("h200/bench_catalogue.json", 1, _timed(*_CATALOGUE)),
         _evidence("kernels"),
         f"{_KERNELS}{' '.join(_CATALOGUE)} --dtype float16,float32 --against none --warm --count 30",
     ),
     RecordRow(
         "h200/plugin_vs_native.json",
-        3,
+        1,
         (*_timed(*_FIRST), OPERATORS, _script("plugin_vs_native.py")),
         _evidence("kernels"),
         f"scripts/plugin_vs_native.py {_BUNDLE} --seconds {{seconds}} --resume --count 30 --op {' '.join(_FIRST)}",
@@ -349,6 +349,20 @@ ROWS = (
         "efficientvit_b1 'vit_base, batch 8' 'swin_tiny, batch 8' 'bert_base, 8 x 128' 'gpt2, 1 x 128' 'dinov2_base, 518' "
         "'depth_anything_s, 518' 'segformer_b0, 4 x 512' 'detr_r50, 800 x 1066' 'deeplabv3_r50, 512' "
         "'clip_vision_b32, batch 8'",
+        "bundle",
+    ),
+    RecordRow(
+        *(
+            "h200/tuning_models.json",
+            7,
+            (RULES, BUILDER, Part("search", ("converter/tune/*",)), _script("bench_tuning.py")),
+        ),
+        _evidence("networks"),
+        "scripts/bench_tuning.py "
+        + _BUNDLE
+        + " --seconds {seconds} --resume --minutes 1.8 --at-once 5 --network "
+        "'resnet50, three layers beyond float16' yolo_nms deformable_detr rotated_detector basicvsrpp_alignment "
+        "centernet_dcn bevformer_layer vision_mamba pointnet2 dino_decoder",
         "bundle",
     ),
     RecordRow(
