@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from trtsmith.batch_function import SOURCES, seconds_text
 from trtsmith.converter.batch.driver import BatchResult
@@ -15,6 +17,9 @@ from trtsmith.importers.problem import Problem
 
 _MOST_PROBLEMS = 3
 """Of a task; its record has all."""
+
+_LONGEST = 400
+"""Characters of a reason or of what to do; the pages have all."""
 
 
 def problems_of(record: TaskRecord) -> list[Problem]:
@@ -29,6 +34,24 @@ def problems_of(record: TaskRecord) -> list[Problem]:
         said = f"{last.what}\n(and {more} more, which the task's record has)"
         shown[-1] = Problem(said, last.where, last.expected, last.fix)
     return shown
+
+
+def reason_of(record: TaskRecord) -> tuple[object, ...]:
+    """Returns what kept a task from passing, which is equal for tasks that share it; () for one that passed."""
+    where = {record.name: ""}
+    problems = (replace(one, where=where.get(one.where, one.where)) for one in record.problems)
+    return (*problems, *verdict_lines(record))
+
+
+def verdict_lines(record: TaskRecord) -> Iterator[str]:
+    """Lists why a converted task did not pass, and what to do about it, for the screen; nothing of one that passed."""
+    verdict = (record.report or {}).get("verdict")
+    if record.status.passed or not verdict:
+        return
+    for name in ("reason", "advice"):
+        said = textwrap.shorten(one_line(verdict[name]), _LONGEST, placeholder=" ...")
+        if said:
+            yield f"  {'next' if name == 'advice' else name}: {said}"
 
 
 def _at(name: str, where: str) -> str:
