@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from trtsmith.batch_function import SOURCES, seconds_text
+from trtsmith.converter.base.printable import in_brief
 from trtsmith.converter.batch.driver import BatchResult
 from trtsmith.converter.batch.results.document import RUN
 from trtsmith.converter.batch.task import TaskRecord, TaskStatus
@@ -17,9 +17,6 @@ from trtsmith.importers.problem import Problem
 
 _MOST_PROBLEMS = 3
 """Of a task; its record has all."""
-
-_LONGEST = 400
-"""Characters of a reason or of what to do; the pages have all."""
 
 
 def problems_of(record: TaskRecord) -> list[Problem]:
@@ -44,13 +41,12 @@ def reason_of(record: TaskRecord) -> tuple[object, ...]:
 
 
 def verdict_lines(record: TaskRecord) -> Iterator[str]:
-    """Lists why a converted task did not pass, and what to do about it, for the screen; nothing of one that passed."""
+    """Lists why a converted task did not pass, and what to do about it, in brief; nothing of one that passed."""
     verdict = (record.report or {}).get("verdict")
     if record.status.passed or not verdict:
         return
     for name in ("reason", "advice"):
-        said = textwrap.shorten(one_line(verdict[name]), _LONGEST, placeholder=" ...")
-        if said:
+        if said := in_brief(verdict[name]):
             yield f"  {'next' if name == 'advice' else name}: {said}"
 
 
