@@ -80,4 +80,6 @@ def _fault(name: str, value: Any, annotation: str, kind: OptionKind | None) -> P
     text = repr(value)
     shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
     what = f"{name} is of the type {type(value).__name__}"
-    return Problem(what, f"{name}={shown}", kind.expected, f"write it as {name}={kind.example}")
+    expected = f"{kind.expected}; or None" if annotation.endswith("None") else kind.expected
+    example = kind.meant(value) or kind.example
+    return Problem(what, f"{name}={shown}", expected, f"write it as {name}={example}")

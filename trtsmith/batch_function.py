@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
@@ -14,7 +15,7 @@ from trtsmith.arguments import logged
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import with_defaults
 from trtsmith.converter.base.options.kinds import Flag, Progress, StrPath, Texts, path_of, texts_of
-from trtsmith.converter.base.printable import one_line
+from trtsmith.converter.base.printable import in_brief, one_line
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
 from trtsmith.converter.batch.results.document import CACHE, KEPT
@@ -23,11 +24,15 @@ from trtsmith.converter.batch.task import BatchTask, Event, TaskRecord, TaskStat
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import write_zoo
 from trtsmith.converter.verify.verdict_words import in_words
+from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 from trtsmith.zoo_commands import zoo_commands
 
 SOURCES = {KEPT: "kept", CACHE: "from the cache"}
 """Where a result comes from that was not computed now, in words."""
+
+_MOST_LISTED = 3
+"""Files of a folder that a warning names."""
 
 
 class Tasks(TypedDict, total=False):
@@ -108,19 +113,30 @@ def _tasks_of_folder(folder: Path) -> tuple[tuple[BatchTask, ...], tuple[str, ..
     """The tasks of the zoo that --init writes for a folder, and warnings of what it guessed and left out."""
     with ScratchFolder("zoo") as made:
         written = write_zoo(folder, Path(made, "zoo.toml"))
-        fix = (
-            f"trtsmith batch --init {folder} -o zoo.toml names them; correct them there, and convert that zoo"
-        )
-        guessed = f"the sizes of dynamic inputs are guessed for {written.guessed} of {written.models} models"
-        skipped = f"files left out because they cannot be read: {written.skipped}"
-        problems = {
-            Problem(guessed, str(folder), "the sizes that the models will get", fix): written.guessed,
-            Problem(skipped, str(folder), "models that can be read", fix): written.skipped,
-        }
-        told = tuple(str(problem) for problem, count in problems.items() if count)
+        zoo = f"trtsmith batch --init {quote(str(folder))} -o zoo.toml"
+        unread, readable = _listed(written.skipped), "models that can be read"
+        repair = f"repair or remove them; {zoo} lists all"
         if not written.models:
-            raise UsageError("no model in it can be read", str(folder), "models that can be read", fix)
+            raise UsageError(f"no model in it can be read:{unread}", str(folder), readable, repair)
+        skipped = f"files left out because they cannot be read: {len(written.skipped)}{unread}"
+        of = f"{len(written.shapes)} of {counted(written.models, 'model')}"
+        guessed = f"the sizes of dynamic inputs are guessed for {of}:{_listed(written.shapes)}"
+        correct = (
+            f"{zoo} writes them as shapes.INPUT; correct them there, and convert with trtsmith batch zoo.toml"
+        )
+        problems = {
+            Problem(guessed, str(folder), "the sizes that the models will get", correct): written.shapes,
+            Problem(skipped, str(folder), readable, repair): written.skipped,
+        }
+        told = tuple(str(problem) for problem, files in problems.items() if files)
         return read_zoo(written.path, zoo_commands()), told
+
+
+def _listed(files: Sequence[str]) -> str:
+    """The first ones, each on a line of its own, and how many more there are."""
+    shown = [in_brief(text) for text in files[:_MOST_LISTED]]
+    more = [f"... and {len(files) - len(shown)} more"] if len(files) > len(shown) else []
+    return "".join(f"\n{line}" for line in [*shown, *more])
 
 
 class ProgressLines:

@@ -66,7 +66,8 @@ def tune(
     html:       a file for a page with the latency and error of every engine that was tried.
 
     Other arguments are those of `convert`. The result is never slower than the engine of "fp16", nor than that of TensorRT's
-    own import where that is within the bound.
+    own import where that is within the bound. `plan` is of the terminal alone: `trtsmith tune MODEL --plan` shows, without a
+    GPU, what would be tried.
 
     >>> import trtsmith
     >>> tuned = trtsmith.tune("model.onnx", "model.plan", inputs="samples.npz", max_error=0.005)  # doctest: +SKIP

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 _LONG = re.compile(r"(\S{300})\S{700,}")
@@ -24,6 +25,11 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Puts a name from a file on one line, so that its newlines do not look like ours."""
     return printable(text).replace("\n", "\\n")
+
+
+def in_brief(text: str, most: int = 400) -> str:
+    """Puts a text on one line, and cuts it at a blank where it has more characters."""
+    return textwrap.shorten(one_line(text), most, placeholder=" ...")
 
 
 def _escaped(character: str) -> str:

@@ -15,7 +15,7 @@ from trtsmith.batch_function import ProgressLines, ended_line, seconds_text
 from trtsmith.converter.batch.results.document import RUN
 from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.cli.console import Console, one_line
-from trtsmith.converter.cli.reports.batch_lines import problems_of, totals
+from trtsmith.converter.cli.reports.batch_lines import problems_of, reason_of, totals, verdict_lines
 from trtsmith.converter.cli.terminal.colors import is_terminal
 from trtsmith.converter.cli.terminal.live_line import live_on_stderr
 
@@ -29,13 +29,15 @@ _MOST_RUNNING = 12
 
 
 class BatchProgress(ProgressLines):
-    """A BatchListener that prints lines, or only problems on a quiet console. Problems of cached tasks are in the pages and
-    not repeated.
+    """A BatchListener that prints lines, with the reason below where a task did not pass; on a quiet console these alone.
+
+    A reason that several tasks share is printed once. Reasons of cached tasks are in the pages and not repeated.
     """
 
     def __init__(self, console: Console) -> None:
         super().__init__(console.say)
         self._console = console
+        self._first: dict[object, str] = {}  # by reason, the task for which it was printed
 
     def event(self, event: Event) -> None:
         if self._console.verbose and event.text:
@@ -46,10 +48,19 @@ class BatchProgress(ProgressLines):
         self._tell(record, source)
 
     def _tell(self, record: TaskRecord, source: str) -> None:
-        if not self._console.quiet:
+        is_news = source == RUN and record.status is not TaskStatus.CANCELLED
+        reason = reason_of(record) if is_news else ()
+        if reason or not self._console.quiet:
             self._progress(ended_line(record, source, self._ended, self._total))
-        if source == RUN and record.status is not TaskStatus.CANCELLED:
-            self._console.problems(problems_of(record))
+        if not reason:
+            return
+        first = self._first.setdefault(reason, record.name)
+        if first != record.name:
+            self._console.block(f"  the reason is that of {one_line(first)}")
+            return
+        self._console.problems(problems_of(record))
+        for line in verdict_lines(record):
+            self._console.block(line)
 
     def warn(self, text: str) -> None:
         """Prints a warning in four parts."""

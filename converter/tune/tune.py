@@ -247,7 +247,7 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
     gpu = find_gpu()
     if gpu is None:
         what = "engines are compared by their speed, and there is no NVIDIA GPU here"
-        fix = "run it where the GPU is; --plan shows here what would be tried"
+        fix = "run it where the GPU is; `trtsmith tune MODEL --plan` shows here what would be tried"
         raise UsageError(what, "tune", "a machine with an NVIDIA GPU and its driver", fix)
     began = time.monotonic()
     known = prepared(options, progress)

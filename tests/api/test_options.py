@@ -6,8 +6,9 @@ import inspect
 from argparse import ArgumentParser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -52,6 +53,8 @@ def count(**options: Unpack[CountOptions]) -> object:
 SPECTRAL = """<ir_version: 8, opset_import: ["": 17, "mine": 1]>
     g (float[2, 4] x) => (float[2, 4] y) { z = Relu(x) y = mine.Spectral(z) }"""
 """The second node has no route."""
+
+RELU = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 4] x) => (float[2, 4] y) { y = Relu(x) }"""
 
 
 def test_the_function_has_the_options_as_keywords() -> None:
@@ -172,3 +175,28 @@ def test_an_unknown_argument_is_told_what_was_meant(name: str, told: str) -> Non
     with pytest.raises(TypeError) as caught:
         trtsmith.check("m.onnx", **{name: True})  # type: ignore[arg-type]
     assert str(caught.value) == f"trtsmith.check() has no argument {name!r}; {told}"
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        ({"precision": torch.float16}, {"precision": "fp16"}),
+        ({"precision": np.float32}, {"precision": "fp32"}),
+        ({"precision": np.dtype("float16")}, {"precision": "fp16"}),
+        ({"precision": 16}, {"precision": "fp32"}),
+        ({"verify": False}, {"verify": None}),
+        ({"verify": True}, {"verify": "auto"}),
+    ],
+)
+def test_what_a_value_of_another_type_means_is_told_as_it_is_written(
+    given: dict[str, Any], right: dict[str, Any], tmp_path: Path
+) -> None:
+    model = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(RELU), model)
+    with pytest.raises(trtsmith.UsageError, match="is of the type") as caught:
+        trtsmith.convert(model, **given)
+    told = caught.value.problems[0]
+    written = f"dict({told.fix.removeprefix('write it as ')})"
+    assert eval(written) == right and told.expected.startswith("one of: ")
+    assert ("or None" in told.expected) == ("verify" in given)
+    assert trtsmith.convert(model, **right).built.size > 0

@@ -294,6 +294,8 @@ def test_every_public_name_of_trtsmith_is_documented() -> None:
     for name in trtsmith.__all__:
         assert name in PAGES or f"## {name}\n" in listed or name == "__version__"
     assert set(PAGES) < set(trtsmith.__all__)
+    index = (generate_docs.ROOT / "docs/reference/python/index.md").read_text(encoding="utf-8")
+    assert [name for name in PAGES if f"[{name}](" not in index] == []
 
 
 def line(name: str, types: str, *rows: dict[str, object]) -> list[str]:

@@ -69,6 +69,7 @@ class OptionKind:
     named:   what stands between a name and its value, where values belong to names; else "".
     npz:     whether a file of it is one of arrays.
     sizes:   of a range of sizes or values, the example of one of its parts in a zoo; else "".
+    meant:   how Python writes what a value of another type says plainly; "" where it says nothing.
     """
 
     annotation: str = ""
@@ -82,6 +83,7 @@ class OptionKind:
     named: str = ""
     npz: bool = False
     sizes: str = ""
+    meant: Callable[[Any], str] = lambda value: ""
 
 
 class Flag:
@@ -360,7 +362,7 @@ _PRECISIONS = {
     **dict.fromkeys(("float32", "float", "single"), "fp32"),
     **dict.fromkeys(("float16", "half"), "fp16"),
     "bfloat16": "bf16",
-    "float8": "fp8",
+    **dict.fromkeys(("float8", "float8_e4m3fn"), "fp8"),
 }
 """By alias, as PyTorch and numpy have it, the precision."""
 
@@ -377,12 +379,25 @@ def _precision(annotation: str, literal: Any) -> OptionKind:
     """One of the precisions of a Literal, or an alias of it."""
     named = _choice(annotation, literal)
     flag = {**named.flag, "type": precision_of}
-    return replace(named, flag=flag, read=lambda value, name: precision_of(value))
+
+    def meant(value: Any) -> str:
+        """The precision of a type of PyTorch or numpy, such as torch.float16."""
+        precision = precision_of(str(getattr(value, "__name__", value)).rpartition(".")[2])
+        return f'"{precision}"' if precision in named.flag["choices"] else ""
+
+    return replace(named, flag=flag, read=lambda value, name: precision_of(value), meant=meant)
 
 
 def _choice(annotation: str, literal: Any) -> OptionKind:
     """One of the texts of a Literal; "" is one that the command line does not have."""
-    return replace(TEXT, annotation=annotation, flag={"choices": tuple(filter(None, get_args(literal)))})
+    texts = tuple(filter(None, get_args(literal)))
+    expected, example = f"one of: {', '.join(texts)}", f'"{texts[0]}"'
+    return replace(TEXT, annotation=annotation, expected=expected, example=example, flag={"choices": texts})
+
+
+def _verified(value: Any) -> str:
+    """What a bool says of `verify`."""
+    return {True: '"auto"', False: "None"}[value] if isinstance(value, bool) else ""
 
 
 SWITCH = OptionKind("bool", default=False, flag={"action": "store_true"})
@@ -414,7 +429,7 @@ _KINDS = (
     _precision("PrecisionName", PrecisionName),
     _precision("EnginePrecision", EnginePrecision),
     _choice("AccumulateName", AccumulateName),
-    _choice("VerifyMode", VerifyMode),
+    replace(_choice("VerifyMode", VerifyMode), meant=_verified),
     _choice("ExecutorName", ExecutorName),
     _choice("CudaGraphMode", CudaGraphMode),
     _choice("SpecializationMode", SpecializationMode),

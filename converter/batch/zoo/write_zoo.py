@@ -6,8 +6,8 @@ import os
 import re
 import time
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, product
 from pathlib import Path
 
@@ -140,14 +140,24 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class ZooWritten:
-    """A written zoo. models: its entries. guessed: those with unknown sizes, marked TODO. skipped: unreadable files, left as
-    comments.
+    """A written zoo. models: its entries. guessed: those with unknown sizes, marked TODO. shapes: of each model with dynamic
+    inputs, its file and what they get. skipped: each unreadable file, left as a comment, and why.
     """
 
     path: Path
     models: int
     guessed: int
-    skipped: int
+    shapes: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """The lines for a model: an entry, or comments that say why there is none. shapes: of its dynamic inputs."""
+
+    lines: list[str]
+    shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
+    skipped: str = ""
 
 
 def write_zoo(folder: Path, output: Path, *, overwrite: bool = False) -> ZooWritten:
@@ -160,14 +170,19 @@ def write_zoo(folder: Path, output: Path, *, overwrite: bool = False) -> ZooWrit
     if output.exists() and not overwrite:
         what, expected = f"{_WHAT} already exists", "a new file"
         raise UsageError(what, f"{FLAG} {output}", expected, "name another file, or add --force")
-    paths = _models_in(folder)
-    entries = [_entry(path, Path(os.path.abspath(output.parent))) for path in paths]
+    base = Path(os.path.abspath(output.parent))
+    entries = {os.path.relpath(path, folder): _entry(path, base) for path in _models_in(folder)}
     head = toml_comment(f"Written by: trtsmith batch --init {folder}") + "\n" + _HEAD
-    text = "".join("\n" + "".join(f"{line}\n" for line in lines) for lines in entries)
+    text = "".join("\n" + "".join(f"{line}\n" for line in one.lines) for one in entries.values())
     write_text(output, head + text, FLAG, _WHAT)
-    models = [lines for lines in entries if lines[0] == _ENTRY]
-    guessed = sum(any(line.startswith(_TODO) for line in lines) for lines in models)
-    return ZooWritten(output, len(models), guessed, len(entries) - len(models))
+    skipped = tuple(f"{name}: {one.skipped}" for name, one in entries.items() if one.skipped)
+    shapes = tuple(
+        f"{name}: {', '.join(f'{i}={sizes}' for i, sizes in one.shapes.items())}"
+        for name, one in entries.items()
+        if one.shapes
+    )
+    guessed = sum(any(line.startswith(_TODO) for line in one.lines) for one in entries.values())
+    return ZooWritten(output, len(entries) - len(skipped), guessed, shapes, skipped)
 
 
 def _models_in(folder: Path) -> list[Path]:
@@ -186,8 +201,8 @@ def _models_in(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _entry(path: Path, base: Path) -> list[str]:
-    """The lines for a model: an entry, or comments that say why there is none. base: the folder of its path."""
+def _entry(path: Path, base: Path) -> _Entry:
+    """base: the folder of its path."""
     short = os.path.relpath(path, base)
     short = f"./{short}" if short.startswith("~") else short  # which would be a home
     try:
@@ -198,7 +213,7 @@ def _entry(path: Path, base: Path) -> list[str]:
         if not zipfile.is_zipfile(path):
             return _skipped(short, ["it is no file that torch.export.save wrote"])
         note = "a PyTorch program, whose dynamic sizes have ranges of their own; shapes = ... replaces them"
-        return [*head, toml_comment(note)]
+        return _Entry([*head, toml_comment(note)])
     try:
         model = load_model(path)
         specs = graph_inputs(model.proto)
@@ -214,11 +229,13 @@ def _entry(path: Path, base: Path) -> list[str]:
         todo = [f"{_TODO}the model leaves these sizes open; they are guesses{doubt}: {names}"]
     # Dotted keys: below the header of a table, an option that someone adds would be in that table.
     shapes = [f"shapes.{toml_key(name)} = {toml_string(str(sizes))}" for name, sizes in ranges.items()]
-    return [*head, *(toml_comment(f"input {_declared(spec)}") for spec in specs), *todo, *shapes]
+    inputs = [toml_comment(f"input {_declared(spec)}") for spec in specs]
+    return _Entry([*head, *inputs, *todo, *shapes], ranges)
 
 
-def _skipped(short: str, reasons: Iterable[str]) -> list[str]:
-    return [toml_comment(f"{short}: left out"), *(toml_comment(f"  {why}") for why in reasons)]
+def _skipped(short: str, reasons: Sequence[str]) -> _Entry:
+    lines = [toml_comment(f"{short}: left out"), *(toml_comment(f"  {why}") for why in reasons)]
+    return _Entry(lines, skipped="; ".join(reasons))
 
 
 def _declared(spec: InputSpec) -> str:

@@ -178,7 +178,7 @@ def _init(options: argparse.Namespace, console: Console) -> int:
     if done.guessed:
         said.append(f"shapes:  guessed for {done.guessed}: look for TODO")
     if done.skipped:
-        said.append(f"skipped: {done.skipped} that cannot be read; comments say why")
+        said.append(f"skipped: {len(done.skipped)} that cannot be read; comments say why")
     console.result("\n".join(said))
     return EXIT_OK
 

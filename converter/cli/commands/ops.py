@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trtsmith.converter.base.errors import EXIT_OK
+from trtsmith.converter.base.errors import EXIT_OK, UsageError
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.rewrite.rules import stock
 from trtsmith.flags import add_options
@@ -14,16 +16,22 @@ from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, Op
 from trtsmith.importers.registry import PROVIDER_DOMAIN, find_aliases, operators, package_of
 from trtsmith.options import Operators
 
-DESCRIPTION = "List trtsmith's operators, and all their aliases."
+DESCRIPTION = (
+    "List trtsmith's operators and all their aliases, or show one operator: inputs, outputs, fields, aliases."
+)
 
 EPILOG = """examples:
   trtsmith ops
+  trtsmith ops DCNv2
   trtsmith ops --ops voxel_max_pool
   trtsmith ops --stock --json
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="an operator, or an alias of one: show it alone"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, with ports and fields")
     parser.add_argument(
         "--stock", action="store_true", help="list TensorRT's own plugins instead, by release"
@@ -34,11 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     if options.stock:
         return _stock(options, console)
+    chosen = operators() if options.name is None else _named(options.name)
     if options.json:
-        console.json([_document(op) for op in operators()])
+        console.json([_document(op) for op in chosen])
         return EXIT_OK
+    if options.name is not None:
+        for op in chosen:
+            console.result(f"{op.name}: {op.doc}\n{table([('', 'name', 'type', ''), *_parts(op)])}\n")
     rows = [("operator", "plugins", "dtypes", "alias", "opsets", "defined by")]
-    for op in operators():
+    for op in chosen:
         plugins, dtypes = " ".join(op.interfaces), " ".join(TYPE_VARIABLES[op.key])
         rows.append((op.name, plugins, dtypes, f"{PLUGIN_NAMESPACE}::{op.name}", "1+", _defined_by(op)))
         rows += [("", "", "", op.onnx, "", "ONNX, where TensorRT lacks it")] * bool(op.onnx)
@@ -51,7 +63,42 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_OK
 
 
+def _named(name: str) -> Sequence[OpDef]:
+    """Finds operators by their name or an alias, with or without its domain. Raises UsageError for any other name."""
+    known = [
+        (op, [op.name, op.onnx, *(one for alias in op.aliases for one in names(alias))]) for op in operators()
+    ]
+    plain = name.removeprefix(f"{PLUGIN_NAMESPACE}::").lower()
+    found = [op for op, own in known if any(plain in (o.lower(), o.lower().rpartition("::")[2]) for o in own)]
+    if found:
+        return found
+    near = nearest(name, (one.rpartition("::")[2] for _, own in known for one in own if one))
+    raise UsageError(
+        "trtsmith has no operator of this name",
+        f"trtsmith ops {name}",
+        "an operator or an alias that `trtsmith ops` lists; those that TensorRT imports itself are none",
+        f"trtsmith ops {near}"
+        if near
+        else "trtsmith check MODEL says how each node of a model reaches TensorRT",
+    )
+
+
+def _parts(op: OpDef) -> Iterator[tuple[str, str, str, str]]:
+    """Yields a row for each input, output and field: what it is, its name, type and description."""
+    for kind, ports in (("input", op.inputs), ("output", op.outputs)):
+        for port in ports:
+            yield f"optional {kind}" if port.optional else kind, port.name, port.type, port.doc
+    for field in op.fields:
+        length = "" if field.length is None else f"[{field.length}]"
+        yield "field", field.name, f"{field.kind.value}{length}", field.doc
+
+
 def _stock(options: argparse.Namespace, console: Console) -> int:
+    if options.name is not None:
+        what, where = f"--stock lists all plugins, and {options.name} is given", f"--stock {options.name}"
+        raise UsageError(
+            what, where, "--stock alone, or the name of an operator alone", "leave one of the two out"
+        )
     if options.json:
         console.json([_stock_document(plugin) for plugin in stock_table()])
         return EXIT_OK

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from trtsmith.batch_function import SOURCES, seconds_text
+from trtsmith.converter.base.printable import in_brief
 from trtsmith.converter.batch.driver import BatchResult
 from trtsmith.converter.batch.results.document import RUN
 from trtsmith.converter.batch.task import TaskRecord, TaskStatus
@@ -29,6 +31,23 @@ def problems_of(record: TaskRecord) -> list[Problem]:
         said = f"{last.what}\n(and {more} more, which the task's record has)"
         shown[-1] = Problem(said, last.where, last.expected, last.fix)
     return shown
+
+
+def reason_of(record: TaskRecord) -> tuple[object, ...]:
+    """Returns what kept a task from passing, which is equal for tasks that share it; () for one that passed."""
+    where = {record.name: ""}
+    problems = (replace(one, where=where.get(one.where, one.where)) for one in record.problems)
+    return (*problems, *verdict_lines(record))
+
+
+def verdict_lines(record: TaskRecord) -> Iterator[str]:
+    """Lists why a converted task did not pass, and what to do about it, in brief; nothing of one that passed."""
+    verdict = (record.report or {}).get("verdict")
+    if record.status.passed or not verdict:
+        return
+    for name in ("reason", "advice"):
+        if said := in_brief(verdict[name]):
+            yield f"  {'next' if name == 'advice' else name}: {said}"
 
 
 def _at(name: str, where: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchM
 from trtsmith.converter.operators.module_files import module_name
 from trtsmith.importers.problem import Problem
 
+_MODULES = (torch.nn.Module, torch.export.ExportedProgram)
 _PARTS = ("module", "args", "kwargs", "dynamic_shapes", "custom_translation_table")
 _FORMS = (
     "(module, args), (module, args, kwargs), (module, args, kwargs, dynamic_shapes), a dict or an object with "
@@ -27,7 +29,9 @@ _FORMS = (
 
 
 def called(factory: TorchFactory) -> TorchModule:
-    """Calls the function for its module. Raises UsageError if it is missing, raises, or returns anything else."""
+    """Calls the function for its module; a module, or a program, stands for itself. Raises UsageError if it is missing,
+    raises, or returns anything else.
+    """
     name, place, path = factory.name, factory.place, factory.function
     if factory.is_file and not Path(place).is_file():
         what = f"there is no file {place!r}"
@@ -45,11 +49,30 @@ def called(factory: TorchFactory) -> TorchModule:
                 "correct the name",
             )
         function = getattr(function, part)
+    is_class = isinstance(function, type) and issubclass(function, torch.nn.Module)
     try:
-        given = function()
+        given = function if isinstance(function, _MODULES) else function()
     except Exception as error:  # of the user's function
-        raise UsageError(_raised(error, name, f"{path} raised")) from error
-    return _source(given, name)
+        problem = _raised(error, name, f"{path} raised")
+        if is_class:
+            problem = replace(problem, fix=_function_of(f"{path}(...)", place))
+        raise UsageError(problem) from error
+    source = _source(given, name)
+    if isinstance(source.module, torch.nn.Module) and source.args is None and not source.kwargs:
+        raise UsageError(
+            "the module has no example inputs",
+            name,
+            "a function that gives the module and its example arguments, with which torch.export traces it",
+            _function_of(path if given is function else f"{path}()", place),
+        )
+    return source
+
+
+def _function_of(module: str, place: str) -> str:
+    """How to write a function that gives the module and its example."""
+    return (
+        f"write a function, and give {place}:make: def make(): return {module}, (torch.rand(1, 3, 224, 224),)"
+    )
 
 
 def _of_file(file: Path) -> ModuleType:
@@ -63,7 +86,7 @@ def _of_file(file: Path) -> ModuleType:
 
 def _source(given: Any, name: str) -> TorchModule:
     parts = _parts(given)
-    if parts is None or not isinstance(parts["module"], (torch.nn.Module, torch.export.ExportedProgram)):
+    if parts is None or not isinstance(parts["module"], _MODULES):
         raise UsageError(
             f"the function gives an object of the type {type(given).__name__}",
             name,
@@ -81,7 +104,7 @@ def _source(given: Any, name: str) -> TorchModule:
 
 def _parts(given: Any) -> dict[str, Any] | None:
     """The parts of the returned value by name; None if it has none."""
-    if isinstance(given, (torch.nn.Module, torch.export.ExportedProgram)):
+    if isinstance(given, _MODULES):
         return {"module": given}
     if isinstance(given, tuple) and 1 <= len(given) <= len(_PARTS):
         return dict(zip(_PARTS, given, strict=False))

@@ -53,11 +53,48 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_quiet_shows_problems_alone_and_verbose_steps(capsys: pytest.CaptureFixture[str]) -> None:
+def compared(name: str, status: TaskStatus, reason: str, advice: str = "") -> TaskRecord:
+    verdict = {"status": "not comparable", "basis": [], "reason": reason, "advice": advice}
+    return replace(record(name, status), report={"verdict": verdict})
+
+
+def test_what_did_not_pass_has_its_reason_once(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BatchProgress(Console())
+    progress.planned(7)
+    progress.ended(compared("a/x", TaskStatus.NOT_COMPARED, "y draws\nnumbers", "give\x1b inputs"), "run")
+    progress.ended(compared("a/z", TaskStatus.NOT_COMPARED, "y draws\nnumbers", "give\x1b inputs"), "run")
+    progress.ended(compared("b", TaskStatus.DISAGREE, "word " * 200), "run")
+    progress.ended(compared("c", TaskStatus.AGREE, "largest relative error 0"), "run")
+    progress.ended(compared("d", TaskStatus.DISAGREE, "another"), "kept")
+    progress.ended(record("e", TaskStatus.CRASHED, Problem("it died", "e", "expected", "fix")), "run")
+    progress.ended(record("f", TaskStatus.CRASHED, Problem("it died", "f", "expected", "fix")), "run")
+    lines = capsys.readouterr().err.splitlines()
+    cut = lines.pop(6)
+    assert cut.startswith("  reason: word word") and cut.endswith("word ...") and len(cut) < 420
+    assert lines == [
+        "[1/7] a/x: not compared (3.2 s)",
+        r"  reason: y draws\nnumbers",
+        r"  next: give\x1b inputs",
+        "[2/7] a/z: not compared (3.2 s)",
+        "  the reason is that of a/x",
+        "[3/7] b: disagree (3.2 s)",
+        "[4/7] c: agree (3.2 s)",
+        "[5/7] d: disagree (kept)",
+        "[6/7] e: crashed (3.2 s)",
+        "error: it died",
+        "  where:    e",
+        "  expected: expected",
+        "  fix:      fix",
+        "[7/7] f: crashed (3.2 s)",
+        "  the reason is that of e",
+    ]
+
+
+def test_quiet_shows_what_did_not_pass_alone_and_verbose_steps(capsys: pytest.CaptureFixture[str]) -> None:
     quiet = BatchProgress(Console(quiet=True))
     quiet.ended(record("a"), "run")
     quiet.ended(refused("b"), "run")
-    assert capsys.readouterr().err.startswith("error: what 0\n")
+    assert capsys.readouterr().err.startswith("[2/0] b: refused (3.2 s)\nerror: what 0\n")
     BatchProgress(Console(verbose=True)).event(Event("a", "loading"))
     assert capsys.readouterr().err == "a: loading\n"
 

@@ -209,8 +209,14 @@ def test_what_a_plan_would_ignore_is_refused(
 
 
 def test_without_a_gpu_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tune", str(written(tmp_path)), "-q"]) == 2
+    model = str(written(tmp_path))
+    assert main(["tune", model, "-q"]) == 2
     assert "there is no NVIDIA GPU here" in capsys.readouterr().err
+    with pytest.raises(trtsmith.UsageError, match="there is no NVIDIA GPU here") as caught:
+        trtsmith.tune(model)
+    command = caught.value.problems[0].fix.split("`trtsmith ")[1].split("`")[0]
+    assert main([*command.replace("MODEL", model).split(), "-q"]) == 0
+    assert "--precision fp16: float16" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -115,15 +115,24 @@ def test_a_class_follows_small_changes_by_right(tmp_path: Path) -> None:
     assert not np.array_equal(baseline.plain[0]["y"], wide.plain[0]["y"]) and baseline.unheld == {}
 
 
-@pytest.mark.parametrize("flags", [("--precision", "fp32"), ("--precision", "fp16")])
-def test_the_flag_that_is_told_helps(
+@pytest.mark.parametrize(
+    ("edges", "flags"),
+    [
+        ("float16[1,64] x) => (float16[1,64] y", ("--precision", "fp32")),
+        ("float16[1,64] x) => (float16[1,64] y", ("--precision", "fp16")),
+        ("float[1,64] x) => (float[1,64] y", ("--precision", "fp16")),
+    ],
+)
+def test_what_is_told_helps(
+    edges: str,
     flags: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    saved(tmp_path, "s = Mul (x, x) y = Sqrt (s)")
+    body = "s = Mul (x, x) y = Sqrt (s)"
+    saved(tmp_path, body)
     np.savez("x.npz", x=X)
 
     def converted(*more: str) -> Ran:
@@ -132,6 +141,26 @@ def test_the_flag_that_is_told_helps(
     as_it_is = converted()
     assert as_it_is.code == 4
     assert "overflow at s (Mul): 6.4e+05, float16 holds 65504 (" in as_it_is.out
-    assert "\nnext: --precision fp32 computes it in float32\n" in as_it_is.out
+    assert (
+        "\nnext: export the model in float32, and convert it with --precision fp16, which keeps such nodes in float32; "
+        "if you cannot, --precision fp32 computes it in float32\n"
+    ) in as_it_is.out
+    saved(tmp_path, body, edges)
+    np.savez("x.npz", x=X.astype(np.float32 if edges.startswith("float[") else np.float16))
     wide = converted(*flags)
     assert wide.code == 0 and "verdict: agree" in wide.out
+
+
+def test_an_output_that_its_type_does_not_hold_is_exported_in_float32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--precision leaves the types of outputs, and does not help."""
+    monkeypatch.chdir(tmp_path)
+    command = ("convert", "m.onnx", "-o", "e.plan", "--inputs", "x.npz", "--force")
+    saved(tmp_path, "y = Mul (x, x)")
+    np.savez("x.npz", x=X)
+    told = "next: export the model in float32, and convert it with --precision fp16, which keeps such nodes in float32\n"
+    assert told in trtsmith(capsys, *command).out
+    saved(tmp_path, "y = Mul (x, x)", "float[1,64] x) => (float[1,64] y")
+    np.savez("x.npz", x=X.astype(np.float32))
+    assert trtsmith(capsys, *command, "--precision", "fp16").code == 0

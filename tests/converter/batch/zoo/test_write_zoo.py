@@ -35,7 +35,8 @@ def shapes_of(folder: Path, *shape: int | str | None) -> str:
 
 def test_a_folder_of_models(tmp_path: Path) -> None:
     done, text, tasks = written(make_folder(tmp_path))
-    assert done == ZooWritten(tmp_path / "zoo.toml", models=4, guessed=0, skipped=0)
+    shapes = ("b.onnx: x=1x3:1x3:4x3",)
+    assert done == ZooWritten(tmp_path / "zoo.toml", models=4, guessed=0, shapes=shapes, skipped=())
     words = {"a": (), "b": ("--shapes", "x=1x3:1x3:4x3"), "c": (), "d": ()}
     assert {task.name: task.words for task in tasks} == words
     assert '[[model]]\npath = "b.onnx"\n# input x: float32[batch, 3]\nshapes.x = "1x3:1x3:4x3"\n' in text
@@ -131,7 +132,12 @@ def test_what_cannot_be_loaded_is_a_comment_with_the_reason(tmp_path: Path) -> N
     write_model(folder / "w.onnx", 1, weights="gone.data")
     (folder / "gone.data").unlink()
     done, text, tasks = written(folder)
-    assert (done.models, done.skipped, len(tasks)) == (4, 3, 4)
+    assert (done.models, len(tasks)) == (4, 4)
+    broken, program, weights = done.skipped
+    assert (
+        broken.startswith("broken.onnx: The model is truncated") and "'gone.data' does not exist" in weights
+    )
+    assert program == "p.pt2: it is no file that torch.export.save wrote"
     assert "# broken.onnx: left out\n#   The model is truncated" in text
     assert "# p.pt2: left out\n#   it is no file that torch.export.save wrote" in text
     assert "'gone.data' does not exist" in text
@@ -177,7 +183,7 @@ def test_a_name_that_is_not_utf8_is_a_comment(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     os.rename(folder / "a.onnx", os.fsencode(folder) + b"/\xff.onnx")
     done, text, tasks = written(folder)
-    assert (done.models, done.skipped, len(tasks)) == (3, 1, 3)
+    assert (done.models, len(done.skipped), len(tasks)) == (3, 1, 3)
     assert "not UTF-8" in text
 
 

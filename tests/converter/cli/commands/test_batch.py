@@ -65,22 +65,29 @@ def test_a_folder_is_a_zoo_of_its_models(home: Path, cli: Cli) -> None:
     (home / "nets" / "more").mkdir(parents=True)
     relu(home / "nets/fixed.onnx")
     relu(home / "nets/more/open.onnx", ("batch", "length"))
-    (home / "nets/broken.onnx").write_bytes(b"no model")
+    for number in range(5):
+        (home / f"nets/broken{number}.onnx").write_bytes(b"no model")
     ran = cli("batch nets")
     assert (
         ran.code == 0
         and "2 tasks in" in ran.out
         and set(tasks_in(home / "nets-results")) == {"fixed", "open"}
     )
-    assert "sizes of dynamic inputs are guessed for 1 of 2 models" in ran.err and "--init nets" in ran.err
-    assert "files left out because they cannot be read: 1" in ran.err and ".scratch" not in ran.out + ran.err
+    assert "inputs are guessed for 1 of 2 models:\n    more/open.onnx: x=1x1:1x128:4x512\n" in ran.err
+    unread = ran.err.partition("files left out because they cannot be read: 5\n")[2].split("\n")
+    assert [line.split(":")[0].strip() for line in unread[:3]] == [f"broken{n}.onnx" for n in range(3)]
+    assert "The file is text" in unread[0] and unread[3] == "    ... and 2 more"
+    assert ".scratch" not in ran.out + ran.err
+    fix = ran.err.partition("fix:      trtsmith ")[2].partition(" writes them as shapes.INPUT")[0]
+    assert cli(fix).code == 0 and 'shapes.x = "1x1:1x128:4x512"' in (home / "zoo.toml").read_text()
     os.chdir(home / "nets")
     assert cli("batch . -o ../again -q --no-cache --only fixed").code == 0
     assert json.loads((home / "again/results.json").read_text())["title"] == "nets"
     os.unlink(home / "nets/fixed.onnx")
     os.unlink(home / "nets/more/open.onnx")
-    refused(cli("batch ."), 2, "no model in it can be read")
-    os.unlink(home / "nets/broken.onnx")
+    refused(cli("batch ."), 2, "no model in it can be read:", "broken0.onnx: The file is text")
+    for number in range(5):
+        os.unlink(home / f"nets/broken{number}.onnx")
     refused(cli("batch ."), 2, "it has no model")
 
 

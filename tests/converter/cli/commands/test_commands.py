@@ -291,6 +291,31 @@ def test_ops(cli: Cli) -> None:
     assert {"com.microsoft::Inverse", "InverseTRT", "mmdeploy::MMCVModulatedDeformConv2d"} <= aliases
 
 
+@pytest.mark.parametrize(
+    "name", ["MatrixInverse", "trtsmith::MatrixInverse", "inversetrt", "com.microsoft::Inverse"]
+)
+def test_one_operator_is_shown_by_any_of_its_names(name: str, cli: Cli) -> None:
+    (op,) = (op for op in OPS if op.name == "MatrixInverse")
+    ran = cli("ops", name)
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == f"MatrixInverse: {op.doc}"
+    shown = [line.split()[:2] for line in lines[2 : 2 + len(op.inputs) + len(op.outputs) + len(op.fields)]]
+    assert shown == [
+        *(["input", port.name] for port in op.inputs),
+        *(["output", port.name] for port in op.outputs),
+        *(["field", field.name] for field in op.fields),
+    ]
+    assert "com.microsoft::Inverse" in ran.out and "NonMaxSuppression" not in ran.out
+    assert [entry["name"] for entry in json.loads(cli("ops", name, "--json").out)] == ["MatrixInverse"]
+
+
+def test_an_operator_that_is_none_of_ours(cli: Cli) -> None:
+    refused(cli("ops MatrixInvers"), 2, "no operator of this name", "fix:      trtsmith ops MatrixInverse\n")
+    refused(cli("ops Einsum"), 2, "those that TensorRT imports itself are none", "trtsmith check MODEL")
+    refused(cli("ops --stock MatrixInverse"), 2, "--stock lists all plugins")
+
+
 def test_plugin_path_and_list(cli: Cli) -> None:
     assert cli("plugin path") == Ran(0, f"{libraries.plugin_library()}\n", "")
     assert cli("plugin path --v2").out == f"{libraries.plugin_library_v2()}\n"

@@ -59,6 +59,25 @@ def number():
 
 def bare():
     return Net()
+
+exported = program()
+"""
+
+PLAIN = """
+import torch
+
+class Plain(torch.nn.Module):
+    def forward(self, x):
+        return x.relu()
+
+class Sized(Plain):
+    def __init__(self, size):
+        super().__init__()
+
+plain = Plain()
+
+def bare():
+    return Plain()
 """
 
 
@@ -92,7 +111,7 @@ def test_a_function_of_a_file_gives_the_module(home: Path, cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("forked_workers")
-@pytest.mark.parametrize("name", ["four", "named", "Job", "program"])
+@pytest.mark.parametrize("name", ["four", "named", "Job", "program", "exported"])
 def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
     ran = cli(f"check mine.nets:{name} --json")
     assert ran.code == 0
@@ -121,6 +140,29 @@ def test_functions_that_do_not(name: str, code: int, words: str, home: Path, cli
     ran = cli("convert", name, "-o", "net.plan", "--export-timeout", limit)
     refused(ran, code, words)
     assert {n: d for n, d in snapshot(home).items() if "__pycache__" not in n} == before
+
+
+@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.parametrize(
+    ("name", "said", "module"),
+    [
+        ("Plain", "no example inputs", "Plain()"),
+        ("plain", "no example inputs", "plain"),
+        ("bare", "no example inputs", "bare()"),
+        ("Sized", "Sized.__init__() missing 1 required positional argument: 'size'", "Sized(...)"),
+    ],
+)
+def test_a_module_without_its_example_is_told_the_function_to_write(
+    name: str, said: str, module: str, home: Path, cli: Cli
+) -> None:
+    file = home / "mine" / "plain.py"
+    file.write_text(PLAIN)
+    ran = cli(f"check mine/plain.py:{name}")
+    refused(ran, 2, said)
+    spec, written = ran.err.partition("write a function, and give ")[2].split("\n")[0].split(": ", 1)
+    assert f"return {module}, " in written
+    file.write_text(f"{PLAIN}\n{written.replace('...', '3')}\n")
+    assert cli(f"check {spec}").code == 0
 
 
 def test_an_impossible_target_is_refused_before_an_export(home: Path, cli: Cli) -> None:
