@@ -49,21 +49,26 @@ def called(factory: TorchFactory) -> TorchModule:
                 "correct the name",
             )
         function = getattr(function, part)
-    is_class = isinstance(function, type) and issubclass(function, torch.nn.Module)
+    if isinstance(function, _MODULES):
+        return _with_example(_source(function, name), name, path, place)
     try:
-        given = function if isinstance(function, _MODULES) else function()
+        given = function()
     except Exception as error:  # of the user's function
         problem = _raised(error, name, f"{path} raised")
-        if is_class:
+        if isinstance(function, type) and issubclass(function, torch.nn.Module):
             problem = replace(problem, fix=_function_of(f"{path}(...)", place))
         raise UsageError(problem) from error
-    source = _source(given, name)
+    return _with_example(_source(given, name), name, f"{path}()", place)
+
+
+def _with_example(source: TorchModule, name: str, written: str, place: str) -> TorchModule:
+    """The source, if it has what torch.export needs. written: the module, as Python of `place` writes it."""
     if isinstance(source.module, torch.nn.Module) and source.args is None and not source.kwargs:
         raise UsageError(
             "the module has no example inputs",
             name,
             "a function that gives the module and its example arguments, with which torch.export traces it",
-            _function_of(path if given is function else f"{path}()", place),
+            _function_of(written, place),
         )
     return source
 

@@ -48,8 +48,8 @@ def _fits(boxes: np.ndarray, scores: np.ndarray) -> bool:
 
 def _detections(rows: np.ndarray, one: Selection, candidates: Arrays) -> np.ndarray:
     boxes, scores = candidates[one.boxes].astype(np.float64), candidates[one.scores].astype(np.float64)
-    inside = ((rows >= 0) & (rows < scores.shape)).all(axis=1)
-    image, label, box = np.where(inside[:, None], rows, 0).T
+    inside = ((rows >= 0) & (rows < np.array(scores.shape))).all(axis=1, keepdims=True)
+    image, label, box = np.where(inside, rows, 0).T
     found = np.concatenate(
         [
             corners(boxes[image, box], one.centres),
@@ -59,4 +59,5 @@ def _detections(rows: np.ndarray, one: Selection, candidates: Arrays) -> np.ndar
         axis=1,
     )
     # rows of -1 fill up; any other index that no candidate has is a detection that the reference lacks
-    return np.where(inside[:, None], found, np.where((rows == -1).all(axis=1)[:, None], 0.0, 1.0))
+    other = np.where((rows == -1).all(axis=1, keepdims=True), 0.0, 1.0)
+    return np.where(inside, found, other)

@@ -99,9 +99,8 @@ class _Producers:
         self._tensors = {tensor.name: tensor for tensor in model.proto.graph.initializer}
 
     def selection(self, output: str) -> Selection | None:
-        name = output
-        while (node := self._nodes.get(name)) is not None and _standard(node) in _CARRIERS:
-            name = node.input[0]
+        name = self._carried(output)
+        node = self._nodes.get(name)
         if node is not None and (kind := _selects(node)):
             position = list(node.output).index(name)
             if kind == "ranking" and position == 0 and len(node.output) > 1:
@@ -109,9 +108,13 @@ class _Producers:
                 return rows if rows is not None and not rows.order else None
             if kind in ("classes", "ranking", "set"):
                 return self._direct(node, kind, position)
-        rows = self._rows(output)
-        direct = rows is not None and node is not None and _standard(node) == "NonMaxSuppression"
-        return replace(rows, indices=True) if rows is not None and direct else rows
+        return self._rows(output)
+
+    def _carried(self, name: str) -> str:
+        """The value that this one is, but for its shape or type."""
+        while (node := self._nodes.get(name)) is not None and _standard(node) in _CARRIERS:
+            name = node.input[0]
+        return name
 
     def _direct(self, node: onnx.NodeProto, kind: str, position: int) -> Selection | None:
         """The selection that the node itself makes; None for outputs that are compared as values."""
@@ -155,7 +158,9 @@ class _Producers:
                     left.append(name)
         if nearest is None:
             return None
-        return replace(nearest, limits=(*nearest.limits, *limits))
+        source = self._nodes.get(self._carried(output))
+        indices = source is not None and _standard(source) == "NonMaxSuppression"
+        return replace(nearest, limits=(*nearest.limits, *limits), indices=indices)
 
     def _behind(self, node: onnx.NodeProto, kind: str) -> Selection:
         if kind == "ranking" and len(node.output) > 1:
@@ -188,10 +193,8 @@ class _Producers:
 
     def _number(self, name: str) -> float | None:
         """The constant, if it is one number."""
+        name = self._carried(name)
         tensor, node = self._tensors.get(name), self._nodes.get(name)
-        while node is not None and _standard(node) in _CARRIERS:
-            name = node.input[0]
-            node, tensor = self._nodes.get(name), self._tensors.get(name)
         if tensor is not None and int(np.prod(tensor.dims)) == 1:
             value: np.ndarray | None = self._model.array(tensor)
         else:
