@@ -2,6 +2,7 @@
 
     python3 scripts/gpu_check.py                     # writes benchmarks/<gpu>/check.json
     python3 scripts/gpu_check.py --only accuracy     # one step, or several
+    python3 scripts/gpu_check.py --resume            # the steps that have not passed yet
     python3 scripts/gpu_check.py --engines --bundle DIR    # the steps that run engines: writes benchmarks/<gpu>/engines.json
 
 Needs the compiled libraries (converter/lib, or TRTSMITH_LIBRARY_DIR), an NVIDIA GPU, numpy, ml_dtypes, onnx, PyTorch
@@ -28,9 +29,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from gpubundle.unpack import model_folder  # noqa: E402
-from gpucheck.record import Notes, StepResult, read_notes, table, write_record  # noqa: E402
+from gpucheck.record import Notes, StepResult, passed_before, read_notes, table, write_record  # noqa: E402
 from harness.processes import Clock, run_boxed  # noqa: E402
-from harness.run_record import add_seconds, gpu_parser, gpu_record  # noqa: E402
+from harness.run_record import add_resume, add_seconds, gpu_parser, gpu_record  # noqa: E402
 from trtsmith.converter.base.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.plugin.machine import visible_gpus  # noqa: E402
@@ -99,6 +100,7 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = gpu_parser(__doc__)
     add_seconds(parser, 560.0)
+    add_resume(parser)
     parser.add_argument("--engines", action="store_true", help="the steps that run engines, and no others")
     parser.add_argument(
         "--parallel", type=int, default=5, help="steps at once (default %(default)d; GPU memory: 35 GB)"
@@ -151,7 +153,7 @@ def run_all(arguments: argparse.Namespace) -> int:
     arguments.output = record.path
     steps = chosen_steps(arguments)
     gpus = visible_gpus(os.environ)
-    done: dict[str, StepResult] = {}
+    done = passed_before(record.path, record.head) if arguments.resume else {}
     lock = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
 
@@ -166,10 +168,11 @@ def run_all(arguments: argparse.Namespace) -> int:
                 write_record(arguments.output, head, ordered)
             print(f"{step.name}: {result.verdict}, {result.seconds:.1f} s", file=sys.stderr, flush=True)
 
-        if FIRST in steps:  # what it leaves the others read
+        left = [step for step in steps if step != FIRST and step.name not in done]
+        if FIRST in steps and (left or FIRST.name not in done):  # what it leaves the others read
             run(FIRST)
         with ThreadPoolExecutor(max(arguments.parallel, 1)) as pool:
-            list(pool.map(run, [step for step in steps if step != FIRST]))
+            list(pool.map(run, left))
     results = [done[step.name] for step in steps]
     print(table(results))
     passed = _passed(results, steps)

@@ -97,7 +97,7 @@ NEEDS = {
 _RECORD = "--output {record} --commit {commit}"
 _BUNDLE = _RECORD + " --bundle {bundle}"
 _ENGINES = "scripts/gpu_check.py " + _BUNDLE + " --seconds {seconds} --engines --only "
-_CHECK = "scripts/gpu_check.py " + _RECORD + " --seconds {seconds}"
+_CHECK = "scripts/gpu_check.py " + _RECORD + " --seconds {seconds} --resume"
 _NETWORKS = "scripts/bench_networks.py " + _BUNDLE + " --seconds {seconds} --resume --network "
 _KERNELS = "-m trtsmith plugin bench --json {record} --force --commit {commit} "
 

@@ -56,6 +56,18 @@ class StepResult:
         }
 
 
+def passed_before(path: Path, head: dict[str, Any]) -> dict[str, StepResult]:
+    """The steps of an earlier record that passed, on the same GPU and of the same code."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if any(before.get(part) != head.get(part) for part in ("gpu", "rests_on")):
+        return {}
+    return {
+        name: StepResult(name, step["verdict"], step["summary"], step["seconds"], [], step["rows"])
+        for name, step in before["steps"].items()
+        if step["verdict"] == "pass"
+    }
+
+
 def read_notes(path: Path, name: str, ended: str | None) -> StepResult:
     """The result of a step from its notes. ended: how its process ended if it failed.
 

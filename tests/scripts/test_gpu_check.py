@@ -14,7 +14,7 @@ import pytest
 
 import gpu_check
 from gpucheck import commands, kernels, metrics, references, sanitizer
-from gpucheck.record import Notes, StepResult, read_notes, table, write_record
+from gpucheck.record import Notes, StepResult, passed_before, read_notes, table, write_record
 from harness.processes import Clock, Ended, run_boxed
 from tests.importers.foreign import HUGE, HugeCase
 from tests.processes import has_ended
@@ -126,6 +126,15 @@ def test_record_is_json_with_one_row_a_line(tmp_path: Path) -> None:
     assert read["steps"]["two"]["failures"] == 50 and len(read["steps"]["two"]["first_failures"]) == 40
     assert '\n        {"a": 2}\n' in text
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_passed_is_kept_for_the_same_gpu_and_code_alone(tmp_path: Path) -> None:
+    path, head = tmp_path / "check.json", {"gpu": "G", "rests_on": {"kernels": "a1"}}
+    passed = StepResult("one", "pass", "fine", 1.2, rows=[{"a": 1}])
+    write_record(path, head, [passed, StepResult("two", "fail", "took longer than 1 s", failures=["x"])])
+    assert passed_before(path, head) == {"one": passed}
+    assert passed_before(path, head | {"rests_on": {"kernels": "b2"}}) == {}
+    assert passed_before(tmp_path / "none.json", head) == {}
 
 
 def test_table_ends_with_a_line_for_each_step() -> None:
