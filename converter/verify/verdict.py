@@ -209,13 +209,15 @@ class Proof:
     def _settles(self, doubt: Finding, comparisons: tuple[Comparison, ...]) -> bool:
         """Whether the output agrees all the same: it ran, and is equal to the last bit wherever it was compared.
 
-        NaN everywhere settles nothing: a mistake in the model or its inputs gives it on both sides.
+        NaN everywhere settles nothing: a mistake in the model or its inputs gives it on both sides. Nor do outputs of which
+        all are empty.
         """
         mine = [c for c in comparisons if c.output == doubt.output]
         return (
             (doubt.kind in ("trivial", "unchanging") or (self.given and doubt.kind != "not finite"))
             and bool(mine)
             and all(c.equal for c in mine)
+            and any(c.compared for c in comparisons)
         )
 
 

@@ -194,7 +194,7 @@ def test_only_agreement_of_every_output_passes() -> None:
     assert verdict_of(good, "i", engine_run=True).passed
     for comparisons, status in (
         ((), "not comparable"),
-        (compare({"e": A[:0]}, {"e": A[:0]}), "agree"),
+        (compare({"e": A[:0]}, {"e": A[:0]}), "not comparable"),
         ((*good, *compare({"e": A[:0]}, {"e": A[:0]})), "agree"),
         ((*good, *compare({"z": A}, {})), "disagree"),
     ):
@@ -220,7 +220,8 @@ def test_an_output_that_proves_little_agrees_where_it_is_equal(array: np.ndarray
     assert (
         verdict.reason == f"largest relative error 0.0e+00; 'b' proves little: {words}, in the reference too"
     )
-    assert judged({"b": array}, "b").passed
+    alone = judged({"b": array})
+    assert alone.passed if array.size else (alone.status == "not comparable" and "empty" in alone.reason)
     wrong = verdict_of(compare(outputs_of(A, array), outputs_of(-A, array)), "i", engine_run=True)
     assert wrong.status == "disagree" and not wrong.left_out
 
