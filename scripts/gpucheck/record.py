@@ -56,9 +56,9 @@ class StepResult:
         }
 
 
-def passed_before(path: Path, head: dict[str, Any]) -> dict[str, StepResult]:
+def passed_before(path: Path | None, head: dict[str, Any]) -> dict[str, StepResult]:
     """The steps of an earlier record that passed, on the same GPU and of the same code."""
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    before = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {}
     if any(before.get(part) != head.get(part) for part in ("gpu", "rests_on")):
         return {}
     return {

@@ -355,12 +355,21 @@ class RowsExplained:
         pool, chosen = np.sort(self.pool[image])[::-1], self.order.values.shape[1]
         return bool(len(pool) > chosen and pool[chosen] >= score - 2 * most)
 
-    def _pushed_out(self, side: RowTable, image: int, score: float, others: list[int]) -> bool:
-        """Whether a side is full, of rows that are as good as one of this score: others took its place."""
-        rows = side.filled(image)
-        if not others or not len(rows) == side.values.shape[1] == self.expected.values.shape[1]:
+    def _pushed_out(self, side: RowTable, image: int, row: np.ndarray, others: list[int]) -> bool:
+        """Whether a side is full, of rows that are as good as this one: others took its place."""
+        full = self._full(side, image, row)
+        if not others or not len(full) or side.columns is None:
             return False
-        return score <= min(self._score(side, image, int(row)) for row in rows) + 2 * self._room()
+        return bool(row[side.columns.score] <= full[:, side.columns.score].min() + 2 * self._room())
+
+    def _full(self, side: RowTable, image: int, row: np.ndarray) -> np.ndarray:
+        """The rows of a side, or of this one's class, where there may be no more; none where there may."""
+        rows: np.ndarray = side.values[image][side.filled(image)]
+        label = -1 if side.columns is None else side.columns.label
+        of_class: np.ndarray = rows[rows[:, label] == row[label]] if label >= 0 else rows[:0]
+        if self.one.most and len(of_class) == self.one.most:
+            return of_class
+        return rows if len(rows) == side.values.shape[1] == self.expected.values.shape[1] else rows[:0]
 
     def _may_go(self, actual: RowTable, image: int, row: int, extra: list[int]) -> bool:
         """Whether rounding takes an expected row away."""
@@ -371,7 +380,7 @@ class RowsExplained:
         if columns is None:
             return False
         score = self._score(self.expected, image, row)
-        if self._at_limit(score) or self._pushed_out(actual, image, score, extra):
+        if self._at_limit(score) or self._pushed_out(actual, image, self.expected.values[image, row], extra):
             return True
         limit, room = self._limit(image, row), score - 2 * self._room()
         close = limit + 2 * self._loose(image, row)  # as close to the limit of overlaps as rounding gets
@@ -394,7 +403,7 @@ class RowsExplained:
         near = np.abs(scores.values - score) <= room
         if not near.any():
             return False
-        if self._at_limit(score) or self._pushed_out(self.expected, image, score, lost):
+        if self._at_limit(score) or self._pushed_out(self.expected, image, actual.values[image, row], lost):
             return True
         everyone = [int(i) for i in self.expected.filled(image)]
         for other, share in self._near(self.expected, image, everyone, actual, row):

@@ -40,6 +40,7 @@ class Selection:
     boxes:   of boxes that overlap, the candidates. centres: whether these are centres and sizes. boxes_first: whether scores
         are [images, boxes, classes], and not [images, classes, boxes].
     overlap: the intersection over union from which a better box suppresses another; None if unknown.
+    most:    of boxes, how many of a class are chosen at most; 0 if unknown.
     limits:  numbers with which something is compared on the way to the output: a threshold of scores is one of them; of a
         set the one with which `scores` are.
     indices: whether the output itself has the rows of (image, class, box) that NonMaxSuppression writes.
@@ -54,6 +55,7 @@ class Selection:
     centres: bool = False
     boxes_first: bool = False
     overlap: float | None = None
+    most: int = 0
     limits: tuple[float, ...] = ()
     indices: bool = False
 
@@ -183,12 +185,15 @@ class _Producers:
             )
         if kind != "detections" or _standard(node) not in _SELECTS:
             return Selection("rows")
-        given = [self._number(name) for name in node.input[3:5]]
-        limits = tuple(n for n in given[1:] if n is not None)
-        overlap = given[0] if given else None
-        centres = bool(_attribute(node, "center_point_box", 0))
+        most, overlap, limit = [*map(self._number, node.input[2:5]), None, None, None][:3]
         return Selection(
-            "rows", node.input[1], boxes=node.input[0], centres=centres, overlap=overlap, limits=limits
+            "rows",
+            node.input[1],
+            boxes=node.input[0],
+            centres=bool(_attribute(node, "center_point_box", 0)),
+            overlap=overlap,
+            most=int(most or 0),
+            limits=() if limit is None else (limit,),
         )
 
     def _number(self, name: str) -> float | None:

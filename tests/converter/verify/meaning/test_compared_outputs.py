@@ -234,6 +234,21 @@ def test_an_index_of_a_box_that_ties_is_no_error(indices: Judged) -> None:
     assert not indices.by({"chosen": other}, "chosen=values").agrees
 
 
+def test_the_last_of_a_full_class_goes_where_another_comes(tmp_path: Path, detector: Judged) -> None:
+    """Of each class there may be six; of the second one the sixth and the seventh have the same score, within rounding."""
+    text, scores = NMS.replace("most = {20}", "most = {6}"), detector.feeds["scores"].copy()
+    sixth, seventh = np.linspace(0.35, 0.95, 20)[1::3][::-1][5:]
+    at_seventh = np.abs(scores - seventh) < 1e-6
+    scores[at_seventh] = sixth - 1e-5
+    judged = Judged(tmp_path, text, boxes=detector.feeds["boxes"], scores=scores)
+    scores[at_seventh] = sixth + 1e-5
+    swapped = judged.by(judged.of(scores=scores))
+    assert swapped.agrees and "unmatched: 1 of the reference, 1 of the result" in swapped.meaning
+    wrong = judged.of()["dets"].copy()
+    wrong[0, 6, :4] += 300  # the best of its class
+    assert "row 6 is lost (score 0.95, class 1)" in judged.by({"dets": wrong}).reason
+
+
 @pytest.mark.parametrize(
     ("plant", "words"),
     [
