@@ -71,7 +71,8 @@ def inline(model: Model, functions: frozenset[OperatorId]) -> Model:
     try:
         with foreign_code():
             proto = inliner.inline_selected_functions(model.proto, ids)
-    except RuntimeError as error:  # several versions of ONNX's operators that nobody converts
+    except (RuntimeError, onnx.checker.ValidationError) as error:
+        # several versions of ONNX's operators that nobody converts, or more than 10,000 functions
         raise ConversionError(
             f"The model's functions cannot be inlined: {error}",
             str(model.path),

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.graph.infer_changed import infer_changed
 from trtsmith.converter.model.load import load_model
@@ -81,6 +82,17 @@ def test_a_model_without_standard_operators_is_of_any_opset(tmp_path: Path) -> N
     own = '<ir_version: 8, opset_import: ["own" : 1]> g (float[N] x) => (float[N] y) { y = own.Relu (x) }'
     later = at_least(model_of(tmp_path, own), 13)
     assert [(entry.domain, entry.version) for entry in later.proto.opset_import] == [("own", 1), ("", 13)]
+
+
+def test_more_functions_than_onnx_inlines_are_refused(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(CALLS)
+    for index in range(10_001):
+        proto.functions.add().CopyFrom(proto.functions[0])
+        proto.functions[-1].name = f"Twice{index}"
+    onnx.save(proto, tmp_path / "many.onnx")
+    many = load_model(tmp_path / "many.onnx")
+    with pytest.raises(ConversionError, match=r"functions cannot be inlined: .*limit of 10000"):
+        inline(many, frozenset(all_functions(many)))
 
 
 def test_functions_inlined(tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ _FAULT = Fault(
 )
 
 
+_BETWEEN = 4
+"""Operators behind a convolution that are looked through: a norm, which may be frozen, and a bias."""
+
+
 @node_rule("branch-sums", "Add", faults=(_FAULT,))
 def branch_sums_rule(node: NodeView) -> Replacement | None:
     """Rewrites the sum of two convolutions' results as a difference."""
@@ -35,9 +39,11 @@ def branch_sums_rule(node: NodeView) -> Replacement | None:
 
 def _is_convolution(maker: NodeView | None) -> bool:
     """Whether it is a convolution of floats, with a norm or a bias behind it at most."""
-    while maker is not None and (
-        maker.is_a("BatchNormalization") or (maker.is_a("Add", "Mul") and maker.is_constant(1))
-    ):
+    for _ in range(_BETWEEN):
+        if maker is None or not (
+            maker.is_a("BatchNormalization") or (maker.is_a("Add", "Mul") and maker.is_constant(1))
+        ):
+            break
         maker = maker.maker(0)
     if maker is None or not maker.is_a("Conv"):
         return False

@@ -229,9 +229,14 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
     (
         branch_sums_rule,
         CONVOLVED.format("float"),
-        ("c = Conv (x, k) d = Conv (x, k) y = Add (c, d)",),
-        (  # a convolution and its input, with something behind it, of 8 bits
+        (
+            "c = Conv (x, k) d = Conv (x, k) y = Add (c, d)",
+            "c = Conv (x, k) d = Conv (x, k) e = Mul (d, g1) h = Add (e, g1) y = Add (c, h)",
+        ),
+        (  # a convolution and its input, with something behind it, with more than a norm and a bias, of 8 bits
             "c = Conv (x, k) y = Add (c, x)",
+            "c = Conv (x, k) e = Add (c, g1) h = Add (e, g1) i = Add (h, g1) j = Add (i, g1) l = Add (j, g1) "
+            "d = Conv (x, k) y = Add (d, l)",
             "c = Conv (x, k) d = Conv (x, k) e = Relu (d) y = Add (c, e)",
             "q = QuantizeLinear (x, scale) u = DequantizeLinear (q, scale) c = Conv (u, k) d = Conv (x, k) y = Add (c, d)",
         ),
