@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, inf, isinf, log10
+from math import ceil, floor, inf, isfinite, isinf, log10
 from shlex import quote
 
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
@@ -217,6 +217,11 @@ def _of_disagreement(told: Told) -> Iterator[str]:
     if beyond := [c for c in told.comparisons if not c.agrees and _overflows(c)]:
         end = f"float16 ends at {FP16.largest:.5g}"
         yield f"{end}: leave --io-precision out, or use --precision bf16 for {beyond[0].output!r}"
+    if infinite := next((c for c in told.comparisons if not c.agrees and _is_finite_alone(c)), None):
+        yield (
+            f"the values expected of {infinite.output!r} are not finite, and the graph's are: a module in float16 overflows "
+            "so; give it in float32, and convert with --precision fp16"
+        )
     yield from (_filled(_FIXES[kind], kinds[kind]) for kind in _NO_SEARCH if kind in kinds)
     if "moved by inputs" in kinds:
         yield _with_inputs(told, "compare with real inputs")
@@ -234,6 +239,11 @@ def _overflows(c: Comparison) -> bool:
     if c.actual is None or c.expected is None:
         return False
     return isinf(c.actual) and FP16.largest < abs(c.expected) < inf
+
+
+def _is_finite_alone(c: Comparison) -> bool:
+    """Whether the output is a number where the expected value is NaN or infinite."""
+    return c.actual is not None and c.expected is not None and isfinite(c.actual) and not isfinite(c.expected)
 
 
 def _about_left(told: Told) -> str:

@@ -252,6 +252,15 @@ def test_an_output_that_proves_nothing_is_not_compared(array: np.ndarray, other:
     assert given.status == "agrees in part" and given.left_out == verdict.left_out
 
 
+def test_expected_values_that_float16_lost_are_advised_of() -> None:
+    """A module in float16 that overflows gives NaN, and the graph, which keeps the node in float32, does not."""
+    lost = np.where(np.arange(A.size).reshape(A.shape) < 3, np.nan, A)
+    verdict = verdict_of(compare({"a": lost}, {"a": A}), "i", engine_run=False)
+    assert verdict.status == "disagree" and "give it in float32" in verdict.advice
+    other = verdict_of(compare({"a": A}, {"a": lost}), "i", engine_run=False)
+    assert other.status == "disagree" and "give it in float32" not in other.advice
+
+
 def test_what_the_user_accepts_is_shown_and_passes() -> None:
     verdict = judged(outputs_of(A, np.full(3, np.nan)), "b")
     assert verdict.passed and verdict.outputs == {"a": "agree", "b": "not compared"}
