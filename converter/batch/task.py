@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
@@ -73,6 +74,11 @@ class BatchTask:
         """The command line that makes the same engine."""
         command, words = ("convert", self.words) if self.tune is None else ("tune", self.tune)
         return ("trtsmith", command, self.source, "-o", ENGINE, *words)
+
+
+def is_selected(name: str, model: str, only: Sequence[str]) -> bool:
+    """Tells whether one of the patterns matches a task's name or model; always without patterns."""
+    return not only or any(fnmatchcase(text, pattern) for pattern in only for text in (name, model))
 
 
 class TaskStatus(str, Enum):
