@@ -59,7 +59,11 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
 
 
 def _unknown(function: str, name: str, known: Sequence[str]) -> str:
-    near = f'precision="{name}"' if name in get_args(PrecisionName) else nearest(name, known)
+    near = nearest(name, known)
+    if name in get_args(PrecisionName):
+        near = f'precision="{name}"'
+    if "options" in known and near not in known:  # those of `convert`
+        near = f'options={{"precision": "{name}"}}' if near else f'options={{"{name}": ...}}'
     told = f"did you mean {near}?" if near else f"help(trtsmith.{function}) lists them"
     return f"trtsmith.{function}() has no argument {name!r}; {told}"
 

@@ -99,12 +99,19 @@ def batch_of(zoo: Path, folder: Path, given: Any) -> BatchRequest:
     tasks, warnings = (
         _tasks_of_folder(zoo, only) if zoo.is_dir() else (read_zoo(zoo, zoo_commands(), only), ())
     )
+    return request_of(tasks, folder, given, os.path.basename(os.path.abspath(zoo)), warnings)
+
+
+def request_of(
+    tasks: Sequence[BatchTask], folder: Path, given: Any, title: str, warnings: tuple[str, ...] = ()
+) -> BatchRequest:
+    """The request for tasks. given: BatchOptions."""
     return BatchRequest(
         tasks=tasks,
         warnings=warnings,
         folder=folder,
-        title=os.path.basename(os.path.abspath(zoo)),
-        only=only,
+        title=title,
+        only=texts_of(given.only),
         on=given.on,
         jobs=given.jobs,
         cache=None if given.no_cache else path_of(given.cache) or default_folder(os.environ, Path.home()),

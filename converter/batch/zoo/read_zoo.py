@@ -232,9 +232,12 @@ def read_zoo(path: Path, commands: ZooCommands, only: Sequence[str] = ()) -> tup
     UsageError with all problems, each with its line: of the file, of options, and of options that do not fit a model, which
     is looked at without its weights. Runs nothing, and loads no plugin library and no module of the user's.
     """
-    document = read_zoo_file(path)
-    reader = _ZooReader(document, commands, only)
-    tasks = reader.tasks()
+    return read_document(read_zoo_file(path), commands, only)
+
+
+def read_document(document: Given, commands: ZooCommands, only: Sequence[str] = ()) -> tuple[BatchTask, ...]:
+    """Reads the tasks of a zoo's content, as read_zoo does those of a file."""
+    tasks = _ZooReader(document, commands, only).tasks()
     document.file.raise_any()
     return tasks
 
