@@ -208,6 +208,7 @@ def test_a_new_zoo_is_one_that_can_be_run(home: Path, capsys: pytest.CaptureFixt
         ("diff old new --jobs 2", "--jobs does not go with"),
         ("zoo.toml --fail-on worse", "--fail-on does not go with"),
         ("--init nets", "--init needs a file to write"),
+        ("nets --init -o zoo.toml", "write the value behind the flag: --init FOLDER"),
         ("--init nets zoo.toml -o x", "1 given"),
         ("zoo.toml --only nothing*", "no task has this name"),
         ("zoo.toml --jobs 2 --on 10.0.0.1:6379", "as many tasks as it has cores"),
