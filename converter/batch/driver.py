@@ -144,7 +144,7 @@ class BatchResult:
         others = {status for status in self.statuses.values() if not status.passed}
         if not others:
             return EXIT_OK
-        if not others <= {TaskStatus.DISAGREE, TaskStatus.NOT_COMPARED}:
+        if not others <= {TaskStatus.DISAGREE, TaskStatus.NOT_COMPARABLE}:
             return EXIT_FAILED
         return EXIT_DISAGREE if TaskStatus.DISAGREE in others else EXIT_NOT_COMPARED
 

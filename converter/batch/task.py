@@ -90,7 +90,7 @@ class TaskStatus(str, Enum):
     """Converted; no comparison was asked for."""
     DISAGREE = "disagree"
     """Converted; the numbers disagree, or 8 bits cost more than --max-cost."""
-    NOT_COMPARED = "not compared"
+    NOT_COMPARABLE = "not comparable"
     """Converted; not every output could be compared (the verdict says which)."""
     REFUSED = "refused"
     """Not convertible, or TensorRT refuses to build it: exit code 1."""
@@ -114,7 +114,7 @@ class TaskStatus(str, Enum):
     @property
     def settled(self) -> bool:
         """Whether the outcome is reproducible, so that it is kept, cached and not run again."""
-        return self.passed or self in (TaskStatus.DISAGREE, TaskStatus.NOT_COMPARED, TaskStatus.REFUSED)
+        return self.passed or self in (TaskStatus.DISAGREE, TaskStatus.NOT_COMPARABLE, TaskStatus.REFUSED)
 
 
 @dataclass(frozen=True)
