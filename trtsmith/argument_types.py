@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, get_args
 from trtsmith.argument_words import naming_arguments
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import Options, options_of
-from trtsmith.converter.base.options.kinds import OptionKind, PrecisionName, kind_of
+from trtsmith.converter.base.options.kinds import OptionKind, PrecisionName, kind_of, precision_of
 from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
@@ -21,6 +21,8 @@ _MOST_SHOWN = 60
 
 def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Makes the decorated function raise UsageError for arguments of other types than its annotations.
+
+    None is an option that is not given, unless its annotation says None: verify=None.
 
     options: those that stand for its `**options`.
     """
@@ -42,6 +44,10 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
             for name in named:
                 if name not in spelled.parameters:
                     raise TypeError(_unknown(function.__name__, name, list(spelled.parameters)))
+            for name in [one for one, value in named.items() if value is None]:
+                asked = spelled.parameters[name]
+                if asked.default is not Parameter.empty and not asked.annotation.endswith("None"):
+                    del named[name]
             given = spelled.bind(*arguments, **named).arguments
             problems = [
                 problem
@@ -58,9 +64,29 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
     return checking
 
 
+_RUNTIME = dict.fromkeys(("server", "target"), "runtime")
+"""Other names for the argument of `bundle`."""
+
+_NAMES = "convert the file of torch.onnx.export, which takes {0}: trtsmith.convert(file)"
+_ELSEWHERE = {
+    ("convert", "input_names"): _NAMES.format("input_names"),
+    ("convert", "output_names"): _NAMES.format("output_names"),
+    ("tune", "plan"): "it is on the command line: trtsmith tune MODEL --plan",
+}
+"""By function and argument: how else one gets it."""
+
+
 def _unknown(function: str, name: str, known: Sequence[str]) -> str:
-    near = f'precision="{name}"' if name in get_args(PrecisionName) else nearest(name, known)
+    near = _RUNTIME.get(name) if "runtime" in known else None
+    near = near or nearest(name, known)
+    precision = precision_of(name)
+    precise = precision in get_args(PrecisionName)
+    if precise:
+        near = f'precision="{precision}"'
+    if "options" in known and near not in known:  # those of `convert`
+        near = f'options={{"precision": "{precision}"}}' if precise else f'options={{"{name}": ...}}'
     told = f"did you mean {near}?" if near else f"help(trtsmith.{function}) lists them"
+    told = _ELSEWHERE.get((function, name), told)
     return f"trtsmith.{function}() has no argument {name!r}; {told}"
 
 

@@ -95,12 +95,22 @@ class BatchOptions(Tasks, Place, Cache, total=False):
 
 
 def batch_of(zoo: Path, folder: Path, given: Any) -> BatchRequest:
-    tasks, warnings = _tasks_of_folder(zoo) if zoo.is_dir() else (read_zoo(zoo, zoo_commands()), ())
+    only = texts_of(given.only)
+    tasks, warnings = (
+        _tasks_of_folder(zoo, only) if zoo.is_dir() else (read_zoo(zoo, zoo_commands(), only), ())
+    )
+    return request_of(tasks, folder, given, os.path.basename(os.path.abspath(zoo)), warnings)
+
+
+def request_of(
+    tasks: Sequence[BatchTask], folder: Path, given: Any, title: str, warnings: tuple[str, ...] = ()
+) -> BatchRequest:
+    """The request for tasks. given: BatchOptions."""
     return BatchRequest(
         tasks=tasks,
         warnings=warnings,
         folder=folder,
-        title=os.path.basename(os.path.abspath(zoo)),
+        title=title,
         only=texts_of(given.only),
         on=given.on,
         jobs=given.jobs,
@@ -109,16 +119,15 @@ def batch_of(zoo: Path, folder: Path, given: Any) -> BatchRequest:
     )
 
 
-def _tasks_of_folder(folder: Path) -> tuple[tuple[BatchTask, ...], tuple[str, ...]]:
+def _tasks_of_folder(folder: Path, only: Sequence[str]) -> tuple[tuple[BatchTask, ...], tuple[str, ...]]:
     """The tasks of the zoo that --init writes for a folder, and warnings of what it guessed and left out."""
     with ScratchFolder("zoo") as made:
         written = write_zoo(folder, Path(made, "zoo.toml"))
         zoo = f"trtsmith batch --init {quote(str(folder))} -o zoo.toml"
-        unread, readable = _listed(written.skipped), "models that can be read"
-        repair = f"repair or remove them; {zoo} lists all"
+        left_out = f"files left out because their names are not UTF-8:{_listed(written.skipped)}"
+        skipped = Problem(left_out, str(folder), "names in UTF-8, as a zoo is written in it", "rename them")
         if not written.models:
-            raise UsageError(f"no model in it can be read:{unread}", str(folder), readable, repair)
-        skipped = f"files left out because they cannot be read: {len(written.skipped)}{unread}"
+            raise UsageError([skipped])
         of = f"{len(written.shapes)} of {counted(written.models, 'model')}"
         guessed = f"the sizes of dynamic inputs are guessed for {of}:{_listed(written.shapes)}"
         correct = (
@@ -126,10 +135,10 @@ def _tasks_of_folder(folder: Path) -> tuple[tuple[BatchTask, ...], tuple[str, ..
         )
         problems = {
             Problem(guessed, str(folder), "the sizes that the models will get", correct): written.shapes,
-            Problem(skipped, str(folder), readable, repair): written.skipped,
+            skipped: written.skipped,
         }
         told = tuple(str(problem) for problem, files in problems.items() if files)
-        return read_zoo(written.path, zoo_commands()), told
+        return read_zoo(written.path, zoo_commands(), only), told
 
 
 def _listed(files: Sequence[str]) -> str:

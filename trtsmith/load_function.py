@@ -4,24 +4,45 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.batch_function import batch
-from trtsmith.converter.base.errors import ConversionError, UsageError
-from trtsmith.converter.base.options.kinds import Progress, StrPath, path_of, ranges_of
+from trtsmith.argument_types import checked_types
+from trtsmith.argument_words import ArgumentWords
+from trtsmith.arguments import logged
+from trtsmith.batch_function import BatchOptions, ProgressLines, request_of
+from trtsmith.convert_function import CONVERSION
+from trtsmith.converter.base.errors import ConversionError, TrtsmithError, UsageError
+from trtsmith.converter.base.options.declared import options_of, with_defaults
+from trtsmith.converter.base.options.kinds import Paths, Progress, StrPath, path_of, paths_of, ranges_of
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
+from trtsmith.converter.batch.driver import run_batch
+from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.batch.zoo.read_zoo import read_document
+from trtsmith.converter.batch.zoo.zoo_file import Given, ZooFile, did_you_mean
 from trtsmith.converter.engine.runtime import engine_module
 from trtsmith.converter.engine.runtime.engine_module import ConvertedEngine, Engine
+from trtsmith.importers.problem import Problem
+from trtsmith.zoo_commands import zoo_commands
 
 _MODELS = (".onnx", ".pt2")
+_FILE = "options"
+_PLACE = re.compile(rf"{_FILE}, line 1: model(?:\.([\w-]+))?(?:\.[^,]*)?")
+"""A place in the zoo that options become: the option's name."""
+
+_SETTING = re.compile(r"([a-z][\w-]*) = ([\['\"].*)")
+"""A fix for a zoo's file: an option, and its value as both TOML and Python write it."""
 
 
+@checked_types()
 def load(
     engine: StrPath | ConvertedEngine,
     *,
-    plugins: Sequence[StrPath] = (),
+    plugins: Paths = (),
     flavour: str = "auto",
     runtime_cache: StrPath | None = None,
     cuda_graph: bool = False,
@@ -52,14 +73,18 @@ def load(
         "cuda_graph": cuda_graph,
         "device": device,
     }
-    libraries = [os.fspath(path) for path in plugins]
+    libraries = [os.fspath(path) for path in paths_of(plugins)]
     if not isinstance(engine, (str, os.PathLike)) or Path(engine).suffix not in _MODELS:
         return engine_module.load(engine, plugins=libraries, flavour=flavour, **how)
-    asked = {"flavour": flavour, "plugins": [os.path.abspath(path) for path in libraries], **(options or {})}
-    with ScratchFolder("load") as folder:
-        zoo = Path(folder, "zoo.toml")
-        zoo.write_text(_zoo(Path(os.path.abspath(engine)), asked), encoding="utf-8")
-        done = batch(zoo, Path(folder, "results"), jobs=1, cache=cache, progress=progress)
+    model = Path(os.path.abspath(engine))
+    if not model.is_file():
+        raise UsageError("the model file does not exist", str(model), "a file", "correct the path")
+    asked = {"flavour": flavour, "plugins": libraries, **(options or {})}
+    given = with_defaults(BatchOptions, {"jobs": 1, "cache": cache})
+    lines = ProgressLines(logged(progress))
+    with ScratchFolder("load") as folder, _naming_options():
+        request = request_of(_tasks(model, asked), Path(folder, "results"), given, model.name)
+        done = run_batch(request, lines, lines.warn)
         for record in done.records():
             if record.problems:
                 raise ConversionError(record.problems)
@@ -71,23 +96,64 @@ def load(
     raise UsageError("the conversion was ended", str(engine), "an engine", "load it again")
 
 
-def _zoo(model: Path, options: Mapping[str, Any]) -> str:
-    """A zoo of one model: values of JSON are values of TOML."""
-    lines = ["[[model]]", f"path = {_text(str(model))}", 'name = "model"']
-    for name, value in options.items():
-        if name in ("shapes", "values"):
-            value = ranges_of(value, *(("x", "{}") if name == "shapes" else (",", "[{}]")))
-        if value is not None and value != "" and value != []:
-            lines.append(f"{name.replace('_', '-')} = {_text(value)}")
-    return "\n".join(lines) + "\n"
+def _tasks(model: Path, options: Mapping[str, Any]) -> tuple[BatchTask, ...]:
+    """The task of a zoo with this model alone. Paths in options are relative to the current folder."""
+    commands = zoo_commands()
+    known = [name.replace("-", "_") for name in commands.convert.options()]
+    unknown = [
+        Problem(
+            f"unknown option {name!r}",
+            "options",
+            "options of `convert` that a zoo can have, with underscores",
+            did_you_mean(name, known),
+        )
+        for name in options
+        if name not in known
+    ]
+    if unknown:
+        raise UsageError(unknown)
+    entry = {name.replace("_", "-"): _plain(name, value) for name, value in options.items()}
+    given = {name: value for name, value in entry.items() if value not in (None, "", [])}
+    zoo = {"model": [{"path": str(model), "name": "model", **given}]}
+    return read_document(Given(ZooFile(Path(_FILE), Path.cwd(), {}), (), "", zoo), commands)
 
 
-def _text(value: Any) -> str:
+def _plain(name: str, value: Any) -> Any:
+    """The value as a zoo has it."""
+    if name in ("shapes", "values"):
+        value = ranges_of(value, *(("x", "{}") if name == "shapes" else (",", "[{}]")))
     try:
-        return json.dumps(value, ensure_ascii=False, default=os.fspath)
+        return json.loads(json.dumps(value, default=os.fspath))
     except TypeError as error:
         expected = "texts, numbers, paths, and lists of them"
         fix = "name a file in the place of arrays; or `convert`, and load what it returns"
         raise UsageError(
             f"an option cannot be written to a zoo: {error}", "options", expected, fix
         ) from error
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """In the block, errors on options of `convert` show them as `load` takes them, and not as a zoo or a command does."""
+    words = ArgumentWords({option.name: option.kind for option in options_of(CONVERSION)}, {})
+    try:
+        yield
+    except TrtsmithError as error:
+        error.problems = tuple(_in_options(one.reworded(words.said)) for one in error.problems)
+        error.args = ("\n".join(map(str, error.problems)),)
+        raise
+
+
+def _in_options(problem: Problem) -> Problem:
+    where = _PLACE.sub(lambda found: _item(found[1]) if found[1] else "options", problem.where)
+    setting = _SETTING.fullmatch(problem.fix)
+    fix = problem.fix if setting is None else f"options={{{_key(setting[1])}: {setting[2]}}}"
+    return replace(problem, where=where, fix=fix)
+
+
+def _item(name: str) -> str:
+    return f"options[{_key(name)}]"
+
+
+def _key(name: str) -> str:
+    return '"' + name.replace("-", "_") + '"'

@@ -418,7 +418,7 @@ def _status(found: Mapping[str, Any]) -> TaskStatus:
     if code == EXIT_DISAGREE:
         return TaskStatus.DISAGREE
     if code == EXIT_NOT_COMPARED:
-        return TaskStatus.NOT_COMPARED
+        return TaskStatus.NOT_COMPARABLE
     if death is not None and death["timed_out"]:
         return TaskStatus.TIMEOUT
     if code == EXIT_FAILED:

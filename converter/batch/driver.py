@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -41,6 +40,7 @@ from trtsmith.converter.batch.task import (
     TaskRecord,
     TaskStatus,
     cancelled,
+    is_selected,
     record_of,
 )
 from trtsmith.importers.problem import Problem
@@ -100,7 +100,7 @@ class BatchRequest:
                 "choose another folder, or use no cache (--no-cache)",
             )
         for pattern in self.only:
-            if not any(_matches(task, pattern) for task in self.tasks):
+            if not any(is_selected(task.name, task.model, [pattern]) for task in self.tasks):
                 raise UsageError(
                     "no task has this name",
                     f"--only {pattern}",
@@ -110,11 +110,7 @@ class BatchRequest:
 
     def chosen(self) -> list[BatchTask]:
         """Returns the tasks that the request selects."""
-        return [t for t in self.tasks if not self.only or any(_matches(t, one) for one in self.only)]
-
-
-def _matches(task: BatchTask, pattern: str) -> bool:
-    return fnmatchcase(task.name, pattern) or fnmatchcase(task.model, pattern)
+        return [task for task in self.tasks if is_selected(task.name, task.model, self.only)]
 
 
 @dataclass(frozen=True)
@@ -148,7 +144,7 @@ class BatchResult:
         others = {status for status in self.statuses.values() if not status.passed}
         if not others:
             return EXIT_OK
-        if not others <= {TaskStatus.DISAGREE, TaskStatus.NOT_COMPARED}:
+        if not others <= {TaskStatus.DISAGREE, TaskStatus.NOT_COMPARABLE}:
             return EXIT_FAILED
         return EXIT_DISAGREE if TaskStatus.DISAGREE in others else EXIT_NOT_COMPARED
 

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
@@ -75,6 +76,11 @@ class BatchTask:
         return ("trtsmith", command, self.source, "-o", ENGINE, *words)
 
 
+def is_selected(name: str, model: str, only: Sequence[str]) -> bool:
+    """Tells whether one of the patterns matches a task's name or model; always without patterns."""
+    return not only or any(fnmatchcase(text, pattern) for pattern in only for text in (name, model))
+
+
 class TaskStatus(str, Enum):
     """The status with which a task ended."""
 
@@ -84,7 +90,7 @@ class TaskStatus(str, Enum):
     """Converted; no comparison was asked for."""
     DISAGREE = "disagree"
     """Converted; the numbers disagree, or 8 bits cost more than --max-cost."""
-    NOT_COMPARED = "not compared"
+    NOT_COMPARABLE = "not comparable"
     """Converted; not every output could be compared (the verdict says which)."""
     REFUSED = "refused"
     """Not convertible, or TensorRT refuses to build it: exit code 1."""
@@ -108,7 +114,7 @@ class TaskStatus(str, Enum):
     @property
     def settled(self) -> bool:
         """Whether the outcome is reproducible, so that it is kept, cached and not run again."""
-        return self.passed or self in (TaskStatus.DISAGREE, TaskStatus.NOT_COMPARED, TaskStatus.REFUSED)
+        return self.passed or self in (TaskStatus.DISAGREE, TaskStatus.NOT_COMPARABLE, TaskStatus.REFUSED)
 
 
 @dataclass(frozen=True)

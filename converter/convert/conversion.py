@@ -32,6 +32,7 @@ class Conversion:
     engine:    the engine's file, or its bytes where no output was named.
     libraries: the plugin libraries that the engine needs, to be loaded before it; () where they are inside it.
     mended:    refusals of TensorRT's that were written around.
+    advice:    what changes the verdict or strengthens it; "" for a plain agreement.
     original:  the model as it was read, by whose nodes people know it.
     calling:   of a PyTorch module how it is called (converter/engine/runtime/call_structure.py); None of an ONNX model.
     """
@@ -47,6 +48,7 @@ class Conversion:
     libraries: tuple[Path, ...]
     calling: Mapping[str, Any] | None = field(default=None, repr=False)
     mended: tuple[Mended, ...] = ()
+    advice: str = ""
     original: Model | None = field(default=None, repr=False)
 
     @property
@@ -55,11 +57,11 @@ class Conversion:
         return self.verdict is None or self.verdict.passed
 
     def reworded(self, said: Callable[[str], str]) -> Conversion:
-        """The same with other words in its warnings."""
-        return replace(self, warnings=tuple(map(said, self.warnings)))
+        """The same with other words in its warnings and advice."""
+        return replace(self, warnings=tuple(map(said, self.warnings)), advice=said(self.advice))
 
     def summary(self) -> str:
-        """The verdict, the engine and the routes of the nodes, a line each; then warnings."""
+        """The verdict, the next step, the engine and the routes of the nodes, a line each; then warnings."""
         return "\n".join([repr(self), *(f"warning: {one_line(warning)}" for warning in self.warnings)])
 
     def __repr__(self) -> str:
@@ -75,6 +77,7 @@ class Conversion:
         reduced = self.rewritten.precision
         return {
             "verdict": one_line("; ".join(filter(None, told))) if verdict else "not asked for",
+            **({"next": one_line(self.advice)} if self.advice else {}),
             "engine": one_line(f"{where} ({made})"),
             "nodes": ", ".join(f"{count} {route}" for route, count in self.plan.routes().items()) or "none",
             **({} if reduced is None else {"types": one_line(reduced.summary())}),

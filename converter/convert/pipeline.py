@@ -127,6 +127,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         libraries=() if options.embed_plugins else loaded if bundle is None else bundle.libraries,
         calling=opened.calling,
         mended=done.mended,
+        advice="" if verdict is None else verdict.advice,
         original=opened.model,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,9 @@ def test_errors_and_results_name_arguments(tmp_path: Path) -> None:
     done = trtsmith.convert(model, precision="fp16", target="sm86", verify="graph")
     (warning,) = (text for text in done.warnings if "generated inputs only" in text)
     assert warning.endswith('inputs="FILE.npz" tries them')
+    assert "\nnext:" not in repr(done)  # it agrees
+    nothing = "(float[2,3] x) => (float[2,3] y) { a = Exp (x) b = Neg (a) y = Log (b) }"
+    done = trtsmith.convert(written(tmp_path / "nan.onnx", nothing), target="sm86", verify="graph")
+    step = repr(done).split("\n")[1]
+    assert step.startswith("next:    ") and 'inputs="FILE.npz"' in step and "--" not in step
+    assert f"<td>next</td><td>{escape(step[9:])}</td>" in done._repr_html_()

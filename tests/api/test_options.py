@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 from argparse import ArgumentParser
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -17,7 +19,8 @@ from typing_extensions import TypedDict, Unpack
 
 import trtsmith
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import stage_options
+from trtsmith.arguments import stage_options, with_operators
+from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.base.options.declared import only, options_of, with_defaults
 from trtsmith.converter.base.options.kinds import IN_PYTHON, Flag, Paths, StrPath, Texts, positive_int
 from trtsmith.flags import add_options
@@ -164,17 +167,48 @@ def test_results_are_short_in_a_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("function", "name", "told"),
     [
-        ("fp16", 'did you mean precision="fp16"?'),
-        ("shape", "did you mean shapes?"),
-        ("frobnicate", "help(trtsmith.check) lists them"),
+        (trtsmith.check, "fp16", 'did you mean precision="fp16"?'),
+        (trtsmith.convert, "half", 'did you mean precision="fp16"?'),
+        (trtsmith.check, "shape", "did you mean shapes?"),
+        (trtsmith.check, "frobnicate", "help(trtsmith.check) lists them"),
+        (trtsmith.bundle, "server", "did you mean runtime?"),
+        (trtsmith.bundle, "target", "did you mean runtime?"),
+        (
+            trtsmith.convert,
+            "input_names",
+            "convert the file of torch.onnx.export, which takes input_names: ...",
+        ),
+        (trtsmith.tune, "plan", "it is on the command line: trtsmith tune MODEL --plan"),
     ],
 )
-def test_an_unknown_argument_is_told_what_was_meant(name: str, told: str) -> None:
+def test_an_unknown_argument_is_told_what_was_meant(
+    function: Callable[..., object], name: str, told: str
+) -> None:
     with pytest.raises(TypeError) as caught:
-        trtsmith.check("m.onnx", **{name: True})  # type: ignore[arg-type]
-    assert str(caught.value) == f"trtsmith.check() has no argument {name!r}; {told}"
+        function("m", **{name: True})
+    said = f"trtsmith.{function.__name__}() has no argument {name!r}; {told}"
+    assert str(caught.value).startswith(said.removesuffix("..."))
+
+
+def test_none_is_an_argument_that_is_not_given(tmp_path: Path) -> None:
+    """Of each option whose own values have no None: the default stays."""
+    others = {option.name: option.default for option in options_of(CONVERSION) if option.default is not None}
+    del others["verify"]  # None: nothing is compared
+    told: list[SimpleNamespace] = []
+
+    @with_operators(CONVERSION)
+    def see(**options: Any) -> None:
+        told.append(with_defaults(CONVERSION, options))
+
+    see(**dict.fromkeys(others))
+    assert {name: value for name, value in vars(told[0]).items() if name in others} == others
+    with pytest.raises(trtsmith.UsageError, match="engine is of the type NoneType"):  # it has no default
+        trtsmith.bundle(engine=None)  # type: ignore[arg-type]
+    model = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(RELU), model)
+    assert trtsmith.check(model, ops=None, target=None, keep_fp32=None, precision=None).convertible  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

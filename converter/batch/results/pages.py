@@ -32,7 +32,7 @@ KINDS: Mapping[TaskStatus, str] = {
     TaskStatus.AGREE: PASSED,
     TaskStatus.CONVERTED: PASSED,
     TaskStatus.DISAGREE: FAILURE,
-    TaskStatus.NOT_COMPARED: FAILURE,
+    TaskStatus.NOT_COMPARABLE: FAILURE,
     TaskStatus.REFUSED: FAILURE,
     TaskStatus.INVALID: ERROR,
     TaskStatus.CRASHED: ERROR,

@@ -31,13 +31,14 @@ import zipfile
 from argparse import Action, Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from trtsmith.converter.base.errors import TrtsmithError, UsageError
 from trtsmith.converter.base.options.kinds import SPECS
 from trtsmith.converter.base.options.shape_tensors import parse_values, value_profile
 from trtsmith.converter.base.options.shapes import InputSpec, graph_inputs, input_problems, profile_for
-from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.batch.task import BatchTask, is_selected
 from trtsmith.converter.batch.zoo.model_sources import FoundModel, find_models, names_of, read_name
 from trtsmith.converter.batch.zoo.zoo_file import Given, KeyPath, read_zoo_file, shown
 from trtsmith.converter.batch.zoo.zoo_matrix import (
@@ -55,7 +56,6 @@ from trtsmith.converter.batch.zoo.zoo_options import (
     OptionLayer,
     OptionReader,
     ZooCommands,
-    as_in_a_zoo,
     kind_of_action,
     named_paths,
 )
@@ -75,14 +75,13 @@ _LOOKED_AT = ("freeze", "inputs", "expected", *_SHAPES, "values", *_JUDGED)
 
 
 class ModelLook:
-    """One model, loaded once. A bad file is a problem at the path that names it."""
+    """One model, loaded once, at the first check. Converting says what is wrong with a file that cannot be read."""
 
     def __init__(self, source: FoundModel, commands: ZooCommands, reader: OptionReader) -> None:
         self._source, self._commands, self._reader = source, commands, reader
         self._freezable: frozenset[str] | None = None
         self._seen: set[tuple[frozenset[str], tuple[KeyPath, ...]]] = set()
-        self.files: tuple[Path, ...] = ()
-        self._model: Model | None = None if source.path is None else self._opened(source.path)
+        self.files: tuple[Path, ...] = () if source.path is None else (source.path,)
 
     def check(self, layer: OptionLayer, checked: CheckedOptions, entry: Given) -> None:
         """Finds problems: unknown inputs and outputs, and shapes and values that do not fit.
@@ -150,27 +149,19 @@ class ModelLook:
                 self._freezable = freezable(self._model)
         return self._freezable
 
-    def _opened(self, path: Path) -> Model | None:
-        self.files = (path,)
+    @cached_property
+    def _model(self) -> Model | None:
+        """None for a function, for a program of PyTorch, and for a file that cannot be read."""
+        path = self._source.path
+        if path is None or path.suffix == PROGRAM_SUFFIX:
+            return None
         try:
-            if path.suffix == PROGRAM_SUFFIX:
-                if not zipfile.is_zipfile(path):
-                    expected, fix = "a file that torch.export.save wrote", "copy or save the program again"
-                    raise UsageError("the file is not a program of torch.export", "", expected, fix)
-                return None
             model = load_model(path)
-        except TrtsmithError as error:
-            problems = error.problems
-        except OSError as error:
-            what = f"the model cannot be read: {error.strerror}"
-            problems = (Problem(what, "", "a file that can be read", "make it readable"),)
-        else:
-            external = (name for name, file in model.files.items() if file.path != path)
-            self.files = (path, *(path.parent / name for name in sorted(external)))
-            return model
-        for problem in problems:
-            self._source.given.take(as_in_a_zoo(problem), self._source.text)
-        return None
+        except (TrtsmithError, OSError):
+            return None
+        external = (name for name, file in model.files.items() if file.path != path)
+        self.files = (path, *(path.parent / name for name in sorted(external)))
+        return model
 
 
 def _check_inputs_given(options: Namespace) -> None:
@@ -233,15 +224,20 @@ class _Table:
     tune: _FurtherOptions = None
 
 
-def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
+def read_zoo(path: Path, commands: ZooCommands, only: Sequence[str] = ()) -> tuple[BatchTask, ...]:
     """Reads the tasks, in the order of the file. commands: trtsmith.zoo_commands.zoo_commands().
 
-    UsageError with all problems, each with its line: of the file, of options, and of models, which are looked at without
-    their weights. Runs nothing, and loads no plugin library and no module of the user's.
+    only: patterns; models of tasks that match none are not opened, so that these tasks lack files of external data.
+
+    UsageError with all problems, each with its line: of the file, of options, and of options that do not fit a model, which
+    is looked at without its weights. Runs nothing, and loads no plugin library and no module of the user's.
     """
-    document = read_zoo_file(path)
-    reader = _ZooReader(document, commands)
-    tasks = reader.tasks()
+    return read_document(read_zoo_file(path), commands, only)
+
+
+def read_document(document: Given, commands: ZooCommands, only: Sequence[str] = ()) -> tuple[BatchTask, ...]:
+    """Reads the tasks of a zoo's content, as read_zoo does those of a file."""
+    tasks = _ZooReader(document, commands, only).tasks()
     document.file.raise_any()
     return tasks
 
@@ -249,8 +245,8 @@ def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
 class _ZooReader:
     """Reads one zoo. Its models are read one after another: each is opened once, and closed before the next."""
 
-    def __init__(self, document: Given, commands: ZooCommands) -> None:
-        self._document, self._commands = document, commands
+    def __init__(self, document: Given, commands: ZooCommands, only: Sequence[str]) -> None:
+        self._document, self._commands, self._only = document, commands, only
         self._convert, self._bench = OptionReader(commands.convert), OptionReader(commands.bench)
         self._tune = OptionReader(commands.tune)
         self._files: dict[CheckedOptions, tuple[Path, ...]] = {}
@@ -346,19 +342,21 @@ class _ZooReader:
         search = _together(self._defaults.tune, table.tune, self._tune)
         tasks = []
         for labels, setting in variants:
+            task_name = name if len(variants) == 1 else f"{name}/{variant_name(labels)}"
+            selected = is_selected(task_name, name, self._only)
             checked = self._convert.check(setting.options, entry)
             timed = self._bench.check(timing or {}, entry)
             tuned = self._tune.check(search or {}, entry)
             if search is not None and tuned is not None:
                 self._check_tuned(setting.options)
-                tuned = look.check_search(self._tune, search, tuned, entry)
-            if checked is not None:
+                tuned = look.check_search(self._tune, search, tuned, entry) if selected else tuned
+            if checked is not None and selected:
                 look.check(setting.options, checked, entry)
             if checked is None or timed is None or tuned is None or checked.wrong | timed.wrong | tuned.wrong:
                 continue
             named = (file for one in (checked, timed, tuned) for file in self._named(one))
             task = BatchTask(
-                name=name if len(variants) == 1 else f"{name}/{variant_name(labels)}",
+                name=task_name,
                 model=name,
                 source=source.text,
                 words=self._convert.words(setting.options),

@@ -141,29 +141,33 @@ _HEAD = """\
 @dataclass(frozen=True)
 class ZooWritten:
     """A written zoo. models: its entries. guessed: those with unknown sizes, marked TODO. shapes: of each model with dynamic
-    inputs, its file and what they get. skipped: each unreadable file, left as a comment, and why.
+    inputs, its file and what they get. unread: how many entries are of models that cannot be read; comments say why.
+    skipped: each file whose name TOML cannot hold, left as a comment.
     """
 
     path: Path
     models: int
     guessed: int
     shapes: tuple[str, ...]
-    skipped: tuple[str, ...]
+    unread: int = 0
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """The lines for a model: an entry, or comments that say why there is none. shapes: of its dynamic inputs."""
+    """The lines for a model: an entry, or with `skipped` a comment. shapes: of its dynamic inputs."""
 
     lines: list[str]
     shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
-    skipped: str = ""
+    unread: bool = False
+    skipped: bool = False
 
 
 def write_zoo(folder: Path, output: Path, *, overwrite: bool = False) -> ZooWritten:
     """Writes an entry for each .onnx and .pt2 file below a folder, in a form that read_zoo accepts.
 
-    Dynamic inputs get shapes: 1 to 4 for a batch; other sizes that the model leaves open are guesses, and marked TODO.
+    Dynamic inputs get shapes: 1 to 4 for a batch; other sizes that the model leaves open are guesses, and marked TODO. A
+    file that cannot be read is an entry, too: its task fails, where leaving it out would hide it.
     UsageError where the folder has no model, and where `output` is there already, unless it may be overwritten.
     """
     check_report(output, (), FLAG, _WHAT, force=True)
@@ -175,14 +179,15 @@ def write_zoo(folder: Path, output: Path, *, overwrite: bool = False) -> ZooWrit
     head = toml_comment(f"Written by: trtsmith batch --init {folder}") + "\n" + _HEAD
     text = "".join("\n" + "".join(f"{line}\n" for line in one.lines) for one in entries.values())
     write_text(output, head + text, FLAG, _WHAT)
-    skipped = tuple(f"{name}: {one.skipped}" for name, one in entries.items() if one.skipped)
+    skipped = tuple(name for name, one in entries.items() if one.skipped)
     shapes = tuple(
         f"{name}: {', '.join(f'{i}={sizes}' for i, sizes in one.shapes.items())}"
         for name, one in entries.items()
         if one.shapes
     )
     guessed = sum(any(line.startswith(_TODO) for line in one.lines) for one in entries.values())
-    return ZooWritten(output, len(entries) - len(skipped), guessed, shapes, skipped)
+    unread = sum(one.unread for one in entries.values())
+    return ZooWritten(output, len(entries) - len(skipped), guessed, shapes, unread, skipped)
 
 
 def _models_in(folder: Path) -> list[Path]:
@@ -208,19 +213,20 @@ def _entry(path: Path, base: Path) -> _Entry:
     try:
         head = [_ENTRY, f"path = {toml_string(short)}"]
     except UnicodeEncodeError:
-        return _skipped(short, ["the file's name is not UTF-8, which TOML is"])
+        why = "left out: the file's name is not UTF-8, which TOML is"
+        return _Entry([toml_comment(f"{short}: {why}")], skipped=True)
     if path.suffix == PROGRAM_SUFFIX:
         if not zipfile.is_zipfile(path):
-            return _skipped(short, ["it is no file that torch.export.save wrote"])
+            return _unread(head, ["it is no file that torch.export.save wrote"])
         note = "a PyTorch program, whose dynamic sizes have ranges of their own; shapes = ... replaces them"
         return _Entry([*head, toml_comment(note)])
     try:
         model = load_model(path)
         specs = graph_inputs(model.proto)
     except TrtsmithError as error:
-        return _skipped(short, [f"{problem.what} ({problem.where})" for problem in error.problems])
+        return _unread(head, [f"{problem.what} ({problem.where})" for problem in error.problems])
     except OSError as error:
-        return _skipped(short, [f"it cannot be read: {error.strerror}"])
+        return _unread(head, [str(error.strerror)])
     ranges, guessed, fits = guess_sizes(model, specs)
     todo = [] if fits else [f"{_TODO}ONNX's shape inference refuses these sizes"]
     if guessed:
@@ -233,9 +239,8 @@ def _entry(path: Path, base: Path) -> _Entry:
     return _Entry([*head, *inputs, *todo, *shapes], ranges)
 
 
-def _skipped(short: str, reasons: Sequence[str]) -> _Entry:
-    lines = [toml_comment(f"{short}: left out"), *(toml_comment(f"  {why}") for why in reasons)]
-    return _Entry(lines, skipped="; ".join(reasons))
+def _unread(head: Sequence[str], reasons: Sequence[str]) -> _Entry:
+    return _Entry([*head, *(toml_comment(f"it cannot be read: {why}") for why in reasons)], unread=True)
 
 
 def _declared(spec: InputSpec) -> str:

@@ -177,8 +177,10 @@ def _init(options: argparse.Namespace, console: Console) -> int:
     said = [f"zoo:     {done.path} ({counted(done.models, 'model')})"]
     if done.guessed:
         said.append(f"shapes:  guessed for {done.guessed}: look for TODO")
+    if done.unread:
+        said.append(f"unread:  {done.unread} that cannot be read; comments say why")
     if done.skipped:
-        said.append(f"skipped: {len(done.skipped)} that cannot be read; comments say why")
+        said.append(f"skipped: {len(done.skipped)} whose names are not UTF-8")
     console.result("\n".join(said))
     return EXIT_OK
 

@@ -79,6 +79,9 @@ _FLAG_OF = {**dict.fromkeys((".plan", ".engine", ".trt"), "-o"), ".npz": "--inpu
 _MODELS = (".onnx", ".pt2")
 
 
+_NO_VALUE = re.compile(r"argument (?:\S+/)?(\S+): expected (?:one|at least one) argument")
+"""What argparse says of a flag without its value."""
+
 _CLAUSE = re.compile(r"(?:\([^)]*\)|[;.](?! )|[^;.(])*")
 """The first clause of a flag's help: up to a semicolon or a full stop outside of brackets."""
 
@@ -136,6 +139,9 @@ class CommandParser(argparse.ArgumentParser):
         fix = f"{self.prog} --help"
         if ": not allowed with argument " in message:
             fix = "leave one of the two out"
+        if found := _NO_VALUE.match(message):
+            action = self._option_string_actions[found[1]]
+            fix = f"write the value behind the flag: {found[1]} {action.metavar or action.dest.upper()}"
         self.refuse([Problem(message, self._where(), self._brief_usage(), fix)])
 
     def parse_known_args(  # type: ignore[override]

@@ -301,6 +301,10 @@ def load(
         raise UsageError(
             what, "engine", expected, "give the whole result: trtsmith.load(done), not done.engine"
         )
+    if not isinstance(engine, (str, os.PathLike)) and not hasattr(engine, "engine"):
+        what, expected = f"{type(engine).__name__} is no engine", "its file, or what `convert` returned"
+        fix = "convert it first: trtsmith.load(trtsmith.convert(model, (x,))), with example inputs x of a module"
+        raise UsageError(what, "engine", expected, fix)
     given = engine if isinstance(engine, (str, os.PathLike)) else engine.engine
     if isinstance(given, bytes):
         assert not isinstance(engine, (str, os.PathLike))

@@ -46,7 +46,7 @@ def test_what_would_end_the_same_way_is_not_done_again() -> None:
         TaskStatus.AGREE,
         TaskStatus.CONVERTED,
         TaskStatus.DISAGREE,
-        TaskStatus.NOT_COMPARED,
+        TaskStatus.NOT_COMPARABLE,
         TaskStatus.REFUSED,
     }
     assert {status for status in TaskStatus if status.passed} == {TaskStatus.AGREE, TaskStatus.CONVERTED}

@@ -61,8 +61,8 @@ def compared(name: str, status: TaskStatus, reason: str, advice: str = "") -> Ta
 def test_what_did_not_pass_has_its_reason_once(capsys: pytest.CaptureFixture[str]) -> None:
     progress = BatchProgress(Console())
     progress.planned(7)
-    progress.ended(compared("a/x", TaskStatus.NOT_COMPARED, "y draws\nnumbers", "give\x1b inputs"), "run")
-    progress.ended(compared("a/z", TaskStatus.NOT_COMPARED, "y draws\nnumbers", "give\x1b inputs"), "run")
+    progress.ended(compared("a/x", TaskStatus.NOT_COMPARABLE, "y draws\nnumbers", "give\x1b inputs"), "run")
+    progress.ended(compared("a/z", TaskStatus.NOT_COMPARABLE, "y draws\nnumbers", "give\x1b inputs"), "run")
     progress.ended(compared("b", TaskStatus.DISAGREE, "word " * 200), "run")
     progress.ended(compared("c", TaskStatus.AGREE, "largest relative error 0"), "run")
     progress.ended(compared("d", TaskStatus.DISAGREE, "another"), "kept")
@@ -72,10 +72,10 @@ def test_what_did_not_pass_has_its_reason_once(capsys: pytest.CaptureFixture[str
     cut = lines.pop(6)
     assert cut.startswith("  reason: word word") and cut.endswith("word ...") and len(cut) < 420
     assert lines == [
-        "[1/7] a/x: not compared (3.2 s)",
+        "[1/7] a/x: not comparable (3.2 s)",
         r"  reason: y draws\nnumbers",
         r"  next: give\x1b inputs",
-        "[2/7] a/z: not compared (3.2 s)",
+        "[2/7] a/z: not comparable (3.2 s)",
         "  the reason is that of a/x",
         "[3/7] b: disagree (3.2 s)",
         "[4/7] c: agree (3.2 s)",

@@ -4,14 +4,14 @@
 const Figures = (() => {
   const KINDS = {
     agree: "good", converted: "good", disagree: "bad", refused: "bad", invalid: "bad", crashed: "bad", timeout: "bad",
-    memory: "bad", "not compared": "fair", lost: "fair", cancelled: "fair",
+    memory: "bad", "not comparable": "fair", lost: "fair", cancelled: "fair",
   };
   const ORDER = Object.keys(KINDS);
   const MEANS = {
     agree: "converted, and the numbers agree",
     converted: "converted; no comparison was asked for",
     disagree: "converted; the numbers disagree",
-    "not compared": "converted; not every output could be compared",
+    "not comparable": "converted; not every output could be compared",
     refused: "not convertible, or TensorRT refuses to build it",
     invalid: "the model or the options are not sound, or the machine lacks something",
     crashed: "a process died",

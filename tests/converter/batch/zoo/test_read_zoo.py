@@ -94,17 +94,26 @@ def test_tuning(folder: Path) -> None:
     assert samples.tune == ("--samples", f"{folder}/x.npz") and folder / "x.npz" in samples.files
 
 
-@pytest.mark.parametrize(
-    ("weights", "gone", "said"),
-    [("w.data", True, "'w.data' does not exist"), ("../secret.data", False, "leaves the model's folder")],
-)
-def test_external_data_that_cannot_be_read(folder: Path, weights: str, gone: bool, said: str) -> None:
-    write_model(folder / "w" / "w.onnx", 1, weights=weights)
-    if gone:
-        (folder / "w" / weights).unlink()
-    (problem,) = problems_of(folder, '\n[[model]]\npath = "w/w.onnx"\n')
-    assert said in problem.what and "w.onnx" in problem.where
-    assert "zoo.toml, line 3: model.path" in problem.where
+def test_models_that_cannot_be_read_are_for_the_conversion_to_refuse(folder: Path) -> None:
+    write_model(folder / "w/gone.onnx", 1, weights="gone.data")
+    (folder / "w/gone.data").unlink()
+    write_model(folder / "w/outside.onnx", 1, weights="../secret.data")
+    (folder / "w/broken.onnx").write_bytes(b"\x08\x09:\xff\x01x")
+    (folder / "w/p.pt2").write_bytes(b"no archive")
+    tasks = tasks_of(folder, '[[model]]\npath = "w/*"\nshapes.x = "1"\n')
+    names = ["broken.onnx", "gone.onnx", "outside.onnx", "p.pt2"]
+    assert [task.files for task in tasks] == [(folder / "w" / name,) for name in names]
+
+
+def test_a_model_that_is_not_selected_is_not_opened(folder: Path) -> None:
+    """b.onnx has a dynamic input without shapes, which only a look into it finds."""
+    zoo = folder / "zoo.toml"
+    zoo.write_text(f'[matrix]\nprecision = ["fp16", "bf16"]\n{A}{B}')
+    names = ["a/fp16", "a/bf16", "b/fp16", "b/bf16"]
+    assert [task.name for task in read_zoo(zoo, COMMANDS, ["a"])] == names
+    for only in ("b", "b/fp16", "*"):
+        with pytest.raises(UsageError, match="'x' is dynamic and has no shapes"):
+            read_zoo(zoo, COMMANDS, [only])
 
 
 @pytest.mark.parametrize(
@@ -217,12 +226,6 @@ def test_an_example_of_an_input_is_no_shape_of_it(folder: Path) -> None:
     (problem,) = problems_of(folder, text)  # once, and not for each variant
     assert problem.what == "input 'x' is dynamic and has no shapes"
     assert lines_of((problem,)) == [1]
-
-
-def test_programs_of_pytorch(folder: Path) -> None:
-    (folder / "p.pt2").write_bytes(b"no archive")
-    (problem,) = problems_of(folder, '[[model]]\npath = "p.pt2"\n')
-    assert "not a program of torch.export" in problem.what
 
 
 ALL_WRONG = """\

@@ -36,7 +36,7 @@ def shapes_of(folder: Path, *shape: int | str | None) -> str:
 def test_a_folder_of_models(tmp_path: Path) -> None:
     done, text, tasks = written(make_folder(tmp_path))
     shapes = ("b.onnx: x=1x3:1x3:4x3",)
-    assert done == ZooWritten(tmp_path / "zoo.toml", models=4, guessed=0, shapes=shapes, skipped=())
+    assert done == ZooWritten(tmp_path / "zoo.toml", models=4, guessed=0, shapes=shapes)
     words = {"a": (), "b": ("--shapes", "x=1x3:1x3:4x3"), "c": (), "d": ()}
     assert {task.name: task.words for task in tasks} == words
     assert '[[model]]\npath = "b.onnx"\n# input x: float32[batch, 3]\nshapes.x = "1x3:1x3:4x3"\n' in text
@@ -125,22 +125,18 @@ def test_one_symbol_has_one_size(tmp_path: Path) -> None:
     assert task.words[1::2] == ("side=1x320:1x640:4x1280", "image=1x3x320x8:1x3x640x8:4x3x1280x8")
 
 
-def test_what_cannot_be_loaded_is_a_comment_with_the_reason(tmp_path: Path) -> None:
+def test_what_cannot_be_loaded_is_an_entry_with_the_reason(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     (folder / "broken.onnx").write_bytes(b"\x08\x09:\xff\x01x")
     (folder / "p.pt2").write_bytes(b"no archive")
     write_model(folder / "w.onnx", 1, weights="gone.data")
     (folder / "gone.data").unlink()
     done, text, tasks = written(folder)
-    assert (done.models, len(tasks)) == (4, 4)
-    broken, program, weights = done.skipped
-    assert (
-        broken.startswith("broken.onnx: The model is truncated") and "'gone.data' does not exist" in weights
-    )
-    assert program == "p.pt2: it is no file that torch.export.save wrote"
-    assert "# broken.onnx: left out\n#   The model is truncated" in text
-    assert "# p.pt2: left out\n#   it is no file that torch.export.save wrote" in text
-    assert "'gone.data' does not exist" in text
+    assert (done.models, done.unread, done.skipped) == (7, 3, ())
+    assert {task.name for task in tasks} == {"a", "b", "c", "d", "broken", "p", "w"}
+    assert 'path = "broken.onnx"\n# it cannot be read: The model is truncated' in text
+    assert 'path = "p.pt2"\n# it cannot be read: it is no file that torch.export.save wrote' in text
+    assert "'gone.data' does not exist" in text.partition('path = "w.onnx"')[2]
 
 
 def test_a_program_of_pytorch_is_an_entry(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -64,31 +66,41 @@ def tasks_in(folder: Path) -> dict[str, dict[str, Any]]:
 def test_a_folder_is_a_zoo_of_its_models(home: Path, cli: Cli) -> None:
     (home / "nets" / "more").mkdir(parents=True)
     relu(home / "nets/fixed.onnx")
-    relu(home / "nets/more/open.onnx", ("batch", "length"))
     for number in range(5):
-        (home / f"nets/broken{number}.onnx").write_bytes(b"no model")
-    ran = cli("batch nets")
-    assert (
-        ran.code == 0
-        and "2 tasks in" in ran.out
-        and set(tasks_in(home / "nets-results")) == {"fixed", "open"}
-    )
-    assert "inputs are guessed for 1 of 2 models:\n    more/open.onnx: x=1x1:1x128:4x512\n" in ran.err
-    unread = ran.err.partition("files left out because they cannot be read: 5\n")[2].split("\n")
-    assert [line.split(":")[0].strip() for line in unread[:3]] == [f"broken{n}.onnx" for n in range(3)]
-    assert "The file is text" in unread[0] and unread[3] == "    ... and 2 more"
-    assert ".scratch" not in ran.out + ran.err
+        relu(home / f"nets/more/open{number}.onnx", ("batch", "length"))
+    ran = cli("batch nets --only fixed --only open0")
+    assert ran.code == 0 and "2 tasks in" in ran.out
+    assert set(tasks_in(home / "nets-results")) == {"fixed", "open0"}
+    guessed = ran.err.partition("inputs are guessed for 5 of 6 models:\n")[2].split("\n")
+    assert guessed[:3] == [f"    more/open{n}.onnx: x=1x1:1x128:4x512" for n in range(3)]
+    assert guessed[3] == "    ... and 2 more" and ".scratch" not in ran.out + ran.err
     fix = ran.err.partition("fix:      trtsmith ")[2].partition(" writes them as shapes.INPUT")[0]
     assert cli(fix).code == 0 and 'shapes.x = "1x1:1x128:4x512"' in (home / "zoo.toml").read_text()
     os.chdir(home / "nets")
     assert cli("batch . -o ../again -q --no-cache --only fixed").code == 0
     assert json.loads((home / "again/results.json").read_text())["title"] == "nets"
-    os.unlink(home / "nets/fixed.onnx")
-    os.unlink(home / "nets/more/open.onnx")
-    refused(cli("batch ."), 2, "no model in it can be read:", "broken0.onnx: The file is text")
-    for number in range(5):
-        os.unlink(home / f"nets/broken{number}.onnx")
+    shutil.rmtree(home / "nets/more")
+    os.rename(home / "nets/fixed.onnx", os.fsencode(home / "nets") + b"/\xff.onnx")
+    refused(cli("batch ."), 2, "their names are not UTF-8")
+    os.unlink(os.fsencode(home / "nets") + b"/\xff.onnx")
     refused(cli("batch ."), 2, "it has no model")
+
+
+def test_a_model_that_cannot_be_read_is_a_task_that_fails(home: Path, cli: Cli) -> None:
+    """In a folder and in a zoo, also where it is not selected."""
+    (home / "nets").mkdir()
+    relu(home / "nets/fine.onnx")
+    (home / "nets/broken.onnx").write_bytes(b"no model")
+    assert "unread:  1 that cannot be read" in cli("batch --init nets -o zoo.toml").out
+    for given in ("nets", "zoo.toml"):
+        ran = cli(f"batch {given} -o {given}-results")
+        refused(ran, 1, "The file is text", "nets/broken.onnx")
+        statuses = {name: task["status"] for name, task in tasks_in(home / f"{given}-results").items()}
+        assert statuses == {"fine": "agree", "broken": "invalid"}
+        assert (home / f"{given}-results/broken/record.json").exists()
+        suites = ElementTree.parse(home / f"{given}-results/junit.xml").getroot()
+        assert (suites.attrib["tests"], suites.attrib["errors"]) == ("2", "1")
+        assert cli(f"batch {given} -o {given}-results --only fine").code == 0
 
 
 @pytest.mark.usefixtures("zoo")
@@ -196,6 +208,7 @@ def test_a_new_zoo_is_one_that_can_be_run(home: Path, capsys: pytest.CaptureFixt
         ("diff old new --jobs 2", "--jobs does not go with"),
         ("zoo.toml --fail-on worse", "--fail-on does not go with"),
         ("--init nets", "--init needs a file to write"),
+        ("nets --init -o zoo.toml", "write the value behind the flag: --init FOLDER"),
         ("--init nets zoo.toml -o x", "1 given"),
         ("zoo.toml --only nothing*", "no task has this name"),
         ("zoo.toml --jobs 2 --on 10.0.0.1:6379", "as many tasks as it has cores"),
