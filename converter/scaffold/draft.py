@@ -20,6 +20,7 @@ class Draft:
 
     origin:     where it comes from, after "written by `trtsmith op new`", or another command.
     alias:      (domain, op_type) of its nodes. attributes: of these. source: who defines them.
+    node_inputs: of these, in their order; one that is no port must be absent. Empty: the ports.
     equal, fixed, rules: its sizes (shape_rules.ShapeRules); rules are None where the rule is to be written by hand.
     cases:      input shapes by name of the case; all have the same fields.
     reference:  Python source of `_reference`, `_expand` and what they need; imports: of other projects, own: of the package.
@@ -52,6 +53,7 @@ class Draft:
     imports: str = ""
     own_imports: str = ""
     torch_line: str = ""
+    node_inputs: tuple[str, ...] = ()
     files: Mapping[str, bytes] | None = None
     triton: bytes = b""
     unwritten: tuple[str, ...] = ()

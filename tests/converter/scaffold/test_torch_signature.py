@@ -28,6 +28,16 @@ def whole(
     raise NotImplementedError
 
 
+def several(
+    xs: list[torch.Tensor], bias: torch.Tensor | None, y: torch.Tensor, rest: tuple[torch.Tensor | None, ...] = ()
+) -> torch.Tensor:  # fmt: skip
+    raise NotImplementedError
+
+
+def between(x: torch.Tensor, bias: torch.Tensor | None, y: torch.Tensor, last: torch.Tensor | None) -> None:
+    raise NotImplementedError
+
+
 def bare(x, k, r=2.0, *sizes):  # type: ignore[no-untyped-def]
     raise NotImplementedError
 
@@ -64,6 +74,19 @@ def test_annotations_defaults_and_examples() -> None:
 def test_an_optional_tensor_with_an_example_is_a_port() -> None:
     found = read(whole, x="2x3", ids="5:int64", mask="4", size="7", weights="1")
     assert [tensor.name for tensor in found.tensors] == ["x", "ids", "mask"]
+
+
+def test_an_optional_tensor_without_a_default_needs_no_example() -> None:
+    found = read(between, x="2", y="2")
+    assert found.left_out == ("bias", "last") and found.order == ("x", "bias", "y")
+    assert read(between, x="2", y="2", bias="3").order == ("x", "bias", "y")
+
+
+def test_lists_of_tensors_are_refused() -> None:
+    assert problems(several, xs="2x4,2x4", y="3") == [
+        "parameter 'xs' is a list of tensors",
+        "parameter 'rest' is a list of tensors",
+    ]
 
 
 def test_without_annotations_examples_and_defaults_say_it() -> None:
