@@ -29,6 +29,7 @@ class Draft:
     triton:     the file with its kernel, if that is written in Triton.
     unwritten:  names of the functions that the user has to write, in definition.py.
     no_rule:    body of a shape rule that raises, where it is to be written by hand.
+    remarks:    what the user may have meant otherwise, a sentence each.
     version:    of the plugin. has_kernel: whether a CUDA kernel is written beside the definition.
     workspace:  whether that kernel asks for one.
     """
@@ -62,6 +63,7 @@ class Draft:
         'shapes follow")\n'
     )
     command: str = "op new"
+    remarks: tuple[str, ...] = ()
     version: str = "1"
     has_kernel: bool = False
     workspace: bool = False

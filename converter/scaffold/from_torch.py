@@ -87,6 +87,11 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         own_imports=f"from {names.snake}.body import BODY{', FUNCTION' * bool(loaded.source)}\n\n",
         torch_line="    torch_reference=_torch_reference,\n",
         node_inputs=signature.order,
+        remarks=tuple(
+            f"{name} is taken as a number; as a tensor of {values[name]} elements: "
+            f"--example {name}={values[name]}:float32"
+            for name in signature.guessed
+        ),
         files={
             f"{names.snake}/body.py": body_file(names, "PyTorch's exporter", body, opset, loaded.source),
             **({f"{names.snake}/function.py": loaded.source} if loaded.source else {}),

@@ -45,6 +45,7 @@ class Scalar:
 class Signature:
     """Parameters in their order. left_out: optional tensors without an example, which the operator does not have.
 
+    guessed: parameters without annotation and default whose example is a whole number, so that they are taken as one.
     order: tensors as a node has them as inputs, those left out before others included.
     """
 
@@ -52,6 +53,7 @@ class Signature:
     scalars: tuple[Scalar, ...]
     left_out: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
 
 
 def signature_of(function: Callable[..., Any], examples: Mapping[str, str], where: str) -> Signature:
@@ -104,7 +106,8 @@ def signature_of(function: Callable[..., Any], examples: Mapping[str, str], wher
     order = [name for name in parameters if name in {tensor.name for tensor in tensors}.union(left_out)]
     while order[-1] in left_out:
         order.pop()
-    return Signature(tuple(tensors), tuple(scalars), tuple(left_out), tuple(order))
+    guessed = (s.name for s in scalars if s.kind is Kind.INT and s.default is None and s.name not in hints)
+    return Signature(tuple(tensors), tuple(scalars), tuple(left_out), tuple(order), tuple(guessed))
 
 
 def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:

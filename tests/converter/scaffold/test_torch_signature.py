@@ -96,6 +96,8 @@ def test_without_annotations_examples_and_defaults_say_it() -> None:
     found = read(two, x="2x3", k="4")
     assert [tensor.name for tensor in found.tensors] == ["x"]
     assert [(scalar.name, scalar.kind) for scalar in found.scalars] == [("k", Kind.INT), ("r", Kind.FLOAT)]
+    assert found.guessed == ("k",) and read(two, x="2x3", k="4.5").guessed == ()
+    assert read(two, x="2x3", k="4:float32").guessed == read(between, x="2", y="2").guessed == ()
 
 
 def test_annotations_that_python_cannot_resolve() -> None:

@@ -188,7 +188,11 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
     assert told is not None and "--example input=3x6 --example input_2=6:float32" in told[1]
     assert "op new GatedHalf --domain acme --from-torch" in (here / "package" / "README.md").read_text()
     assert "op new GatedHalfKernel --domain acme" in (here / "package" / "README.md").read_text()
-    assert cli(told[1].replace("FILE.py:FUNCTION", "half.py:gated_half")).code == 0
+    command = told[1].replace("FILE.py:FUNCTION", "half.py:gated_half")
+    ran = cli(command)
+    assert ran.code == 0 and "is taken as a number" not in ran.err, ran
+    ran = cli(command.replace("6:float32", "6").replace("package_torch", "scaled"))
+    assert "input_2 is taken as a number; as a tensor of 6 elements: --example input_2=6:float32" in ran.err
     assert cli("check model.onnx --ops package_torch").code == 0
 
 
