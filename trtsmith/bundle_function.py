@@ -12,7 +12,7 @@ from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.declared import options_of, with_defaults
 from trtsmith.converter.base.options.kinds import Flag, ServerName, StrPath, path_of
 from trtsmith.converter.engine.bundle.deepstream import write_nvinfer
-from trtsmith.converter.engine.bundle.engine_facts import BundledEngine
+from trtsmith.converter.engine.bundle.engine_facts import BundledEngine, read_facts
 from trtsmith.converter.engine.bundle.engine_wrapper import write_wrapper
 from trtsmith.converter.engine.bundle.triton import write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
@@ -94,13 +94,15 @@ def bundle(engine: StrPath, output: StrPath | None = None, **options: Unpack[Bun
     path, given = Path(engine), with_defaults(BundleOptions, options)
     if given.runtime == "triton":
         if output is None:
+            read_facts(path)  # what is wrong with the engine comes first
             expected = "the folder that tritonserver --model-repository gets, created if missing"
             raise UsageError(
                 f"no model repository is named for {path}", "--for triton", expected, "--output models/"
             )
         name = path.stem if given.name is None else given.name
         limits = (given.batching, given.instances, given.queue_delay_us)
-        return write_model(path, TritonOptions(Path(output), name, given.model_version, *limits))
+        asked = TritonOptions(Path(output), name, given.model_version, *limits)
+        return write_model(path, asked, force=given.force)
     wrong = [one for one in options_of(TritonChoices) if getattr(given, one.name) != one.default]
     if wrong:
         flags = [f"--{one.name.replace('_', '-')}" for one in wrong]

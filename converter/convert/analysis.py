@@ -19,6 +19,7 @@ from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Values, parse_freeze, rewrite_frozen
+from trtsmith.converter.convert.infinite_weights import infinite_weights
 from trtsmith.converter.convert.plan import Plan, plan, with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Mended
@@ -160,7 +161,12 @@ def analyse(
         frozen = dict(options.frozen)
         plain = rewrite(original, target, freeze=frozen, profile=options.ranges, progress=options.progress)
     foreign = foreign_plugins(options.plugins, options.target)
-    settled = with_libraries if options.compiled else _as_it_is
+    weights = infinite_weights(original)
+
+    def settled(planned: Plan) -> Plan:
+        known = with_libraries(planned) if options.compiled else planned
+        return replace(known, warnings=(*known.warnings, *weights))
+
     steps_of(options.progress)(f"planning {counted(len(plain.model.proto.graph.node), 'node')}")
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
     refused = any(record.fatal for record in plain.declined)
@@ -172,7 +178,3 @@ def analyse(
     tried = TrialInputs(examples(original, options.inputs, frozen)) if feeds is None else feeds(first)
     reduced = in_precision(plain, options.precision, tried.values, given=given, drawn=tried.drawn)
     return Analysis(original, plain, reduced, settled(plan(reduced, foreign)), frozen, reduced.model)
-
-
-def _as_it_is(planned: Plan) -> Plan:
-    return planned

@@ -83,7 +83,7 @@ class Plan:
 
     plugins:  ours, and those of operators from outside. foreign: those of the user's libraries and of TensorRT itself.
     compiled: the libraries of the plugins that are from outside, where they have been looked for.
-    warnings: what the user should know of foreign plugins, one sentence each.
+    warnings: what the user should know of foreign plugins and weights, one sentence each.
     """
 
     nodes: tuple[PlannedNode, ...]

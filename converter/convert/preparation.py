@@ -12,6 +12,7 @@ from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.convert.trial_inputs import shape_tensor_values, usual_inputs
 from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.verify.conversion_check import ComparisonRequest, ConversionCheck, prepare
+from trtsmith.converter.verify.given import load_inputs
 
 
 class Preparation:
@@ -33,7 +34,11 @@ class Preparation:
         self._done = True
         options, original = self._options, analysis.original
         specs = [spec for spec in graph_inputs(original.proto) if spec.name not in analysis.frozen]
-        self.sizes = tuple(profile_for(specs, one) for one in (options.shapes, *options.more_shapes))
+        given = load_inputs(options.inputs, specs) if options.inputs is not None else {}
+        usual = {name: array.shape for name, array in given.items()}
+        self.sizes = tuple(
+            profile_for(specs, one, usual=usual) for one in (options.shapes, *options.more_shapes)
+        )
         self.values = shape_tensor_values(options, analysis.plain, specs)
         if options.verify is not None:
             self._step("preparing inputs for the comparison")

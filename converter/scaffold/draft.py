@@ -20,6 +20,7 @@ class Draft:
 
     origin:     where it comes from, after "written by `trtsmith op new`", or another command.
     alias:      (domain, op_type) of its nodes. attributes: of these. source: who defines them.
+    node_inputs: of these, in their order; one that is no port must be absent. Empty: the ports.
     equal, fixed, rules: its sizes (shape_rules.ShapeRules); rules are None where the rule is to be written by hand.
     cases:      input shapes by name of the case; all have the same fields.
     reference:  Python source of `_reference`, `_expand` and what they need; imports: of other projects, own: of the package.
@@ -28,6 +29,7 @@ class Draft:
     triton:     the file with its kernel, if that is written in Triton.
     unwritten:  names of the functions that the user has to write, in definition.py.
     no_rule:    body of a shape rule that raises, where it is to be written by hand.
+    remarks:    what the user may have meant otherwise, a sentence each.
     version:    of the plugin. has_kernel: whether a CUDA kernel is written beside the definition.
     workspace:  whether that kernel asks for one.
     """
@@ -52,6 +54,7 @@ class Draft:
     imports: str = ""
     own_imports: str = ""
     torch_line: str = ""
+    node_inputs: tuple[str, ...] = ()
     files: Mapping[str, bytes] | None = None
     triton: bytes = b""
     unwritten: tuple[str, ...] = ()
@@ -60,6 +63,7 @@ class Draft:
         'shapes follow")\n'
     )
     command: str = "op new"
+    remarks: tuple[str, ...] = ()
     version: str = "1"
     has_kernel: bool = False
     workspace: bool = False

@@ -18,6 +18,17 @@ _WITHOUT_KERNEL = (
     "    by_expansion=True,\n"
 )
 
+_WITHOUT = '''
+def _without(node: AliasedNode) -> Refusal | None:
+    """Refuses nodes with an input that the example left out."""
+    wrong = sorted(node.present.intersection({absent}))
+    if not wrong:
+        return None
+    fix = f"write the package again, with an example of it: --example {{wrong[0]}}=SHAPE"
+    return Refusal(f"input {{wrong[0]!r}} is connected", "none: the operator was written without it", fix)
+
+'''
+
 
 def draft_files(draft: Draft) -> dict[str, bytes]:
     """Writes every file of the package, by its path in the folder."""
@@ -46,6 +57,7 @@ def definition_file(draft: Draft) -> bytes:
 
 def _definition_values(draft: Draft) -> dict[str, str]:
     known = {port.name: port.type for port in draft.inputs}
+    absent = tuple(name for name in draft.node_inputs if name not in known)
     cases = [
         f"    Case({literal(name)}, {literal(draft.values)}, _inputs("
         + ", ".join(f"{port}=({literal(shape)}, {literal(known[port])})" for port, shape in shapes.items())
@@ -71,11 +83,19 @@ def _definition_values(draft: Draft) -> dict[str, str]:
         "opset": str(draft.opset),
         "alias_domain": literal(draft.alias[0]),
         "alias_op_type": literal(draft.alias[1]),
-        "alias_inputs": _items(literal(port.name + "?" * port.optional) for port in draft.inputs),
+        "alias_inputs": _items(map(literal, _node_inputs(draft))),
+        "guard": "            guard=_without,\n" if absent else "",
+        "without": _WITHOUT.format(absent=literal(absent)) if absent else "",
         "alias_attributes": _lines(map(_attribute, draft.attributes), 16),
         "alias_source": literal(draft.source),
         "tolerance": _TOLERANCE if any(port.type in "TF" for port in draft.outputs) else "{}",
     }
+
+
+def _node_inputs(draft: Draft) -> list[str]:
+    """Inputs of the alias; a "?" marks those that a node may lack."""
+    optional = {port.name: port.optional for port in draft.inputs}
+    return [name + "?" * optional.get(name, True) for name in draft.node_inputs or optional]
 
 
 def _rare_lines(draft: Draft) -> str:

@@ -17,7 +17,10 @@ def check_free(folder: Path) -> None:
     try:
         if folder.is_dir() and any(folder.iterdir()):
             raise UsageError(
-                "the folder is not empty", where, "an empty folder, or a new one", "name another folder"
+                "the folder is not empty",
+                where,
+                "an empty folder, or a new one",
+                "name another folder, or remove this one first",
             )
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
             raise UsageError("a file of that name exists", where, "a new folder", "name another folder")

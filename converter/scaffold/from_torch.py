@@ -79,11 +79,19 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         values=values,
         reference=of_function(names, loaded, signature, shapes, dtypes, out_names),
         opset=opset,
-        example=_example(names, op_type, values, rules, out_names, {**dtypes, **out_types}, opset),
+        example=_example(
+            names, op_type, values, rules, signature.order, out_names, {**dtypes, **out_types}, opset
+        ),
         imports="from trtsmith.definitions import "
         f"exported_body, {'is_unedited, ' * bool(loaded.source)}{'python_function, ' * bool(loaded.operator)}wide\n",
         own_imports=f"from {names.snake}.body import BODY{', FUNCTION' * bool(loaded.source)}\n\n",
         torch_line="    torch_reference=_torch_reference,\n",
+        node_inputs=signature.order,
+        remarks=tuple(
+            f"{name} is taken as a number; as a tensor of {values[name]} elements: "
+            f"--example {name}={values[name]}:float32"
+            for name in signature.guessed
+        ),
         files={
             f"{names.snake}/body.py": body_file(names, "PyTorch's exporter", body, opset, loaded.source),
             **({f"{names.snake}/function.py": loaded.source} if loaded.source else {}),
@@ -139,6 +147,7 @@ class _Called:
 
     def __call__(self, *tensors: Any) -> Any:
         fields = {s.name: _argument(s) for s in self.signature.scalars}
+        fields |= dict.fromkeys(self.signature.left_out)
         named = dict(zip((t.name for t in self.signature.tensors), tensors, strict=True))
         return self.loaded.function(**named, **fields)
 
@@ -225,13 +234,15 @@ def _example(
     op_type: str,
     values: Mapping[str, Value],
     rules: ShapeRules,
+    order: Sequence[str],
     outputs: Sequence[str],
     dtypes: Mapping[str, str],
     opset: int,
 ) -> bytes:
     """One node, with the sizes and fields of the example."""
     sizes = rules.tried[0]
-    node = helper.make_node(op_type, [*sizes], [*outputs], name=names.snake, domain=names.domain)
+    inputs = [name if name in sizes else "" for name in order]
+    node = helper.make_node(op_type, inputs, [*outputs], name=names.snake, domain=names.domain)
     for name, value in values.items():
         node.attribute.append(helper.make_attribute(name, list(value) if isinstance(value, tuple) else value))
     source = ModelProto(ir_version=10)

@@ -93,6 +93,7 @@ def of_function(
         value = f'fields["{scalar.name}"]'
         value = f"bool({value})" if scalar.boolean else f"list({value})" if scalar.kind.is_list else value
         arguments.append(f"{scalar.name}={value}")
+    arguments += [f"{name}=None" for name in signature.left_out]
     examples = {
         name: (shape, "float32" if "float" in dtypes[name] else dtypes[name])
         for name, shape in shapes.items()

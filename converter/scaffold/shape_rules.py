@@ -75,7 +75,8 @@ def with_size(sizes: Sizes, group: Sequence[Axis], size: int) -> dict[str, tuple
 def _sizes(given: Sizes, run: Run) -> tuple[tuple[tuple[Axis, ...], ...], tuple[tuple[Axis, int], ...]]:
     """Dimensions that may change alone, then those that may with others of the same size; the rest is fixed.
 
-    One that only goes in multiples may change: what takes it does so by a factor.
+    One that only goes in multiples may change: what takes it does so by a factor. Groups are as small as they can be, since
+    dimensions that the example gives one size need not agree: the height and the width of square images.
     """
     axes = [(name, axis) for name, shape in given.items() for axis in range(len(shape))]
 
@@ -96,7 +97,7 @@ def _sizes(given: Sizes, run: Run) -> tuple[tuple[tuple[Axis, ...], ...], tuple[
         group = next(
             (
                 tuple(part)
-                for count in range(len(same), 1, -1)
+                for count in range(2, len(same) + 1)
                 for part in combinations(same, count)
                 if rest[0] in part and taken(part)
             ),

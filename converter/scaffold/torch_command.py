@@ -8,6 +8,14 @@ from collections.abc import Iterable, Mapping
 FUNCTION = "FILE.py:FUNCTION"
 """Stands for a function that is not known."""
 
+PARAMETERS = "tensors, numbers, texts and lists of numbers"
+"""Parameters that a function may have."""
+
+LISTS_OF_TENSORS = (
+    "give each tensor a parameter of its own, or join them before the call with torch.cat or torch.stack"
+)
+"""The fix for a parameter that is a list of tensors, which no operator has."""
+
 
 def torch_command(name: str, domain: str, examples: Mapping[str, str], function: str = FUNCTION) -> str:
     """Returns the command for a shell. examples: values of --example by parameter."""

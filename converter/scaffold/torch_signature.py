@@ -7,10 +7,11 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Union
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.scaffold.torch_command import LISTS_OF_TENSORS, PARAMETERS
 from trtsmith.importers.opdef import Kind, Value
 from trtsmith.importers.problem import Problem
 
@@ -42,11 +43,17 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Signature:
-    """Parameters in their order. left_out: optional tensors without an example, which the operator does not have."""
+    """Parameters in their order. left_out: optional tensors without an example, which the operator does not have.
+
+    guessed: parameters without annotation and default whose example is a whole number, so that they are taken as one.
+    order: tensors as a node has them as inputs, those left out before others included.
+    """
 
     tensors: tuple[Tensor, ...]
     scalars: tuple[Scalar, ...]
-    left_out: tuple[str, ...] = field(default=())
+    left_out: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
 
 
 def signature_of(function: Callable[..., Any], examples: Mapping[str, str], where: str) -> Signature:
@@ -96,7 +103,11 @@ def signature_of(function: Callable[..., Any], examples: Mapping[str, str], wher
         )
     if problems:
         raise UsageError(problems)
-    return Signature(tuple(tensors), tuple(scalars), tuple(left_out))
+    order = [name for name in parameters if name in {tensor.name for tensor in tensors}.union(left_out)]
+    while order[-1] in left_out:
+        order.pop()
+    guessed = (s.name for s in scalars if s.kind is Kind.INT and s.default is None and s.name not in hints)
+    return Signature(tuple(tensors), tuple(scalars), tuple(left_out), tuple(order), tuple(guessed))
 
 
 def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
@@ -132,9 +143,11 @@ def _parameter(
         )
     plain, optional = _without_none(hint)
     if _is_tensor(plain) or (plain is None and example is not None and _is_shape(example, default)):
-        if example is None and optional and default is None:
+        if example is None and optional and (default is None or not has_default):
             return None
         return _tensor(name, example, where)
+    if any(_is_tensor(_without_none(part)[0]) for part in typing.get_args(plain)):
+        raise UsageError(f"parameter {name!r} is a list of tensors", where, PARAMETERS, LISTS_OF_TENSORS)
     kind, boolean = _kind_of(plain, default if has_default else None, example)
     if kind is None:
         raise UsageError(

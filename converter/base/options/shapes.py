@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -134,12 +134,17 @@ def check_ranges(proto: onnx.ModelProto, ranges: Mapping[str, ShapeRange]) -> No
 
 
 def profile_for(
-    inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange], *, optional: Collection[str] = ()
+    inputs: Sequence[InputSpec],
+    ranges: Mapping[str, ShapeRange],
+    *,
+    optional: Collection[str] = (),
+    usual: Mapping[str, Sizes] | None = None,
 ) -> dict[str, ShapeRange]:
     """Makes the profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one.
 
-    optional: names of dynamic inputs that need none.
+    optional: names of dynamic inputs that need none. usual: shapes of the user's inputs, to suggest.
     """
+    likely = {name: ShapeRange(shape, shape, shape) for name, shape in (usual or {}).items()}
     problems = []
     profile = {}
     known = {spec.name: spec for spec in inputs}
@@ -162,7 +167,7 @@ def profile_for(
                         f"input {spec.name!r} has the fixed shape {_text(spec)}",
                         f"--shapes {spec.name}={given}",
                         "that shape, or no flag",
-                        f"remove the flag, or export the model with dynamic dimensions for {spec.name!r}",
+                        f"remove the flag, or export the model with dynamic dimensions: {_export(spec, given)}",
                     )
                 )
             continue
@@ -174,18 +179,19 @@ def profile_for(
                     f"input {spec.name!r} is dynamic and has no shapes",
                     f"input {spec.name!r}, {_text(spec)}",
                     "the smallest, the usual and the largest shape: " + _FORM,
-                    f"--shapes {suggest(spec, inputs, ranges)}",
+                    f"--shapes {_flag(spec, likely.get(spec.name)) or suggest(spec, inputs, ranges)}",
                 )
             )
             continue
         fault = _fits(spec, given)
         if fault:
+            others = {name: one for name, one in ranges.items() if name != spec.name}
             problems.append(
                 Problem(
                     f"the shapes of input {spec.name!r} do not fit: {fault}",
                     f"--shapes {spec.name}={given}",
                     _text(spec),
-                    f"--shapes {suggest(spec, inputs, ranges)}",
+                    f"--shapes {_flag(spec, _meant(spec, given)) or suggest(spec, inputs, others)}",
                 )
             )
         profile[spec.name] = given
@@ -301,7 +307,43 @@ def _fits(spec: InputSpec, given: ShapeRange) -> str:
         for axis, (size, dim) in enumerate(zip(sizes, spec.shape, strict=True)):
             if dim is not None and size != dim:
                 return f"dimension {axis} is {size}, but the model fixes it at {dim}"
+    for axis, dim in enumerate(spec.shape):
+        if dim is None and 0 in (given.opt[axis], given.max[axis]):
+            return f"dimension {axis} is 0 in the usual or the largest shape, which then has no elements"
     return ""
+
+
+def _meant(spec: InputSpec, given: ShapeRange) -> ShapeRange | None:
+    """A range that fits the input and that the given one stands for; None if no fixed dimension confirms one."""
+    rank, fixed = len(spec.shape), [dim or 1 for dim in spec.shape]
+    ways: list[Callable[[Sizes], Sizes]] = [
+        lambda sizes: tuple(size or 1 for size in sizes),
+        lambda sizes: (*sizes[:1], *sizes[-1:], *sizes[1:-1]),  # channels last
+        lambda sizes: (*sizes[:1], *sizes[2:], *sizes[1:2]),
+        lambda sizes: (1, *sizes),
+        lambda sizes: (*sizes, *sizes[-1:]) if rank == 4 else (),  # square images
+        lambda sizes: (*fixed[:2], *(2 * sizes)[:2]) if rank == 4 and len(sizes) < 3 else (),
+    ]
+    for way in ways if any(spec.shape) else ways[:1]:
+        meant = ShapeRange(way(given.min), way(given.opt), way(given.max))
+        if not _fits(spec, meant):
+            return meant
+    return None
+
+
+def _flag(spec: InputSpec, sizes: ShapeRange | None) -> str:
+    """The flag's value for a shell; "" without sizes."""
+    return quote(f"{spec.name}={sizes}") if sizes is not None else ""
+
+
+def _export(spec: InputSpec, given: ShapeRange) -> str:
+    """The argument of PyTorch's exporter that makes the dimensions dynamic of which other sizes are given."""
+    ends = (given.min, given.opt, given.max)
+    other = [
+        axis for axis, dim in enumerate(spec.shape) if any(sizes[axis : axis + 1] != (dim,) for sizes in ends)
+    ]
+    names = ", ".join(f'{axis}: "{f"dim_{axis}" if axis else "batch"}"' for axis in other)
+    return f'torch.onnx.export(..., dynamo=True, dynamic_shapes={{"{spec.name}": {{{names}}}}})'
 
 
 def _sizes(text: str, flag: str, whole: str, form: str = _FORM) -> Sizes:
@@ -335,18 +377,21 @@ def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str,
     if not all(a <= b <= c for a, b, c in zip(given.min, given.opt, given.max, strict=True)):
         what = f"the shapes of {name!r} contradict each other"
         expected = "min <= opt <= max in every dimension"
-        raise UsageError(what, f"{flag} {text}", expected, "give the sizes from smallest to largest")
+        columns = map(sorted, zip(given.min, given.opt, given.max, strict=True))
+        ordered = ShapeRange(*zip(*columns, strict=True))
+        raise UsageError(what, f"{flag} {text}", expected, f"--shapes {quote(f'{name}={ordered}')}")
     ranges[name] = given
 
 
 def _malformed(flag: str, text: str, form: str) -> UsageError:
     what, fix = f"{text!r} is not a shape", f"{flag} {form.split(' (')[0]}"
     name, _, value = text.rpartition("=")
+    name, value = name or "NAME", re.sub(r"[()\[\]\s]", "", value)
     between = (
         "," if "x" in value.lower() and ":" not in value else ":"
     )  # 1x3,2x3,8x3 is a range, and 1,3,64 a shape
     parts = [part.replace(",", "x") for part in value.split(between)]
-    if name and all(re.fullmatch(r"[0-9]{1,9}(?:[xX][0-9]{1,9})*", part) for part in parts):
+    if all(re.fullmatch(r"[0-9]{1,9}(?:[xX][0-9]{1,9})*", part) for part in parts):
         if len(parts) == 2:
             what += ": a range has three, and two are given"
             parts.insert(1, parts[1])

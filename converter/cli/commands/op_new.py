@@ -82,6 +82,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     sample = ELEMENTWISE if options.elementwise else WINDOWS
     write_folder(folder, draft_files(draft) if draft is not None else sample_files(names, sample))
     console.result(str(folder))
+    for remark in draft.remarks if draft is not None else ():
+        console.say(f"note: {remark}")
     if draft is not None and draft.unwritten:
         listed = " and ".join(draft.unwritten)
         console.say(

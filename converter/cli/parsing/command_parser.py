@@ -16,6 +16,7 @@ from trtsmith.converter.base.errors import EXIT_USAGE, UsageError, causes
 from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.help_text import HelpText
+from trtsmith.converter.cli.parsing.other_flags import FLAGS
 from trtsmith.converter.cli.parsing.other_tools import foreign_flag, mixed_precision
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.importers.problem import Problem
@@ -161,15 +162,23 @@ class CommandParser(argparse.ArgumentParser):
         known, more = super().parse_known_args(args, namespace)
         if more and self._subparsers is None:  # argparse would tell of them as words of `trtsmith` itself
             what = f"unrecognized arguments: {' '.join(more)}"
-            self.refuse([Problem(what, self._where(), self._brief_usage(), self._fix_of(more[0]))])
+            fixes = "; ".join(dict.fromkeys(map(self._fix_of, more)))
+            self.refuse([Problem(what, self._where(), self._brief_usage(), fixes)])
         return known, more
 
     def _fix_of(self, stray: str) -> str:
         """The fix for a word that is neither a flag nor an argument of the command."""
+        name, sign, _ = stray.partition("=")
+        if sign and f"--{name}" in self._option_string_actions:
+            return f"write --{stray}"
+        if sign and f"--{name}" in FLAGS:  # as ultralytics writes its arguments
+            return self._unknown_flag(f"--{stray}", "").fix.replace(f"--{stray}", stray)
         before = self._words[self._words.index(stray) - 1] if stray in self._words[1:] else ""
         flag = self._option_string_actions.get(before)
         if flag is not None and flag.nargs == 0:
             return f"leave {stray} out: {before} takes no value"
+        if PurePath(stray).suffix in _MODELS and self.prog == "trtsmith convert":
+            return "one model a command; `trtsmith batch FOLDER` converts all models of a folder"
         wanted = _FLAG_OF.get(PurePath(stray).suffix, "")
         return f"write {wanted} {stray}" if wanted in self._option_string_actions else f"{self.prog} --help"
 

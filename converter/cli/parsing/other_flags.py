@@ -51,6 +51,7 @@ _NO_MIXING = f"{_ALWAYS_TYPED}: --precision and --keep-fp32 choose the types of 
 _LOADED = "plugin libraries are loaded by --plugins, and those of the manifest by themselves"
 _CALIBRATED = "it is calibrated: --inputs or --calibration"
 _NO_CACHE = "inputs, and not a calibration cache"
+_NO_DATA = "preprocessed inputs, and not a data set"
 _NO_FLAG = "an argument without a flag"
 _OURS = r"(?!)()"
 """Matches nothing: of the value that was given no part is ours."""
@@ -121,6 +122,16 @@ FLAGS: dict[str, Other] = {
         exporters="--dynamic",
         note="the model says which sizes are dynamic; --shapes gives their ranges",
     ),
+    **_flags(
+        "",
+        "",
+        exporters="--nms",
+        note="non-maximum suppression is part of the model: the exporter adds it",
+    ),
+    **_flags("", "", exporters="--simplify", note="the graph is simplified always"),
+    **_flags("", "", exporters="--format", note="`trtsmith convert` writes TensorRT engines"),
+    **_flags("", "", exporters="--opset", note="the model's opset is raised where that is needed"),
+    **_flags("", "", ("--calibration NPZ", _READERS), exporters="--data", note=_NO_DATA),
     **_flags("--explicitBatch", "", note="batches are explicit always"),
     **_flags("--precisionConstraints", "--precision-constraints", note=_NO_MIXING),
     **_flags("--layerPrecisions", "--layer-precisions", ("--keep-fp32 NAME", _READERS), note=_NO_MIXING),

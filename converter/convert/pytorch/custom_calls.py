@@ -14,7 +14,13 @@ import torch
 
 from trtsmith.converter.convert.pytorch.aten_rules import rules_for
 from trtsmith.converter.scaffold.names import Names, own_name
-from trtsmith.converter.scaffold.torch_command import FUNCTION, shape_example, torch_command
+from trtsmith.converter.scaffold.torch_command import (
+    FUNCTION,
+    LISTS_OF_TENSORS,
+    PARAMETERS,
+    shape_example,
+    torch_command,
+)
 from trtsmith.converter.scaffold.torch_source import is_installed
 from trtsmith.importers import torch_ops
 from trtsmith.importers.problem import Problem
@@ -146,6 +152,15 @@ def _where(call: OperatorCall, name: str) -> str:
 
 def _unknown(call: OperatorCall, name: str) -> Problem:
     namespace, _, short = call.name.partition("::")
+    types = {argument.name: str(argument.type) for argument in call.operator._schema.arguments}
+    several = [name for name, type_ in types.items() if "Tensor" in type_ and "List" in type_]
+    if several:
+        return Problem(
+            f"no operator definition knows {call.name!r}, whose argument {several[0]!r} is a list of tensors",
+            _where(call, name),
+            PARAMETERS,
+            f"{LISTS_OF_TENSORS}; then this message says how the operator is added",
+        )
     names = Names(own_name(short), namespace)
     function = _function_of(call)
     stands = f"; {FUNCTION} stands for the Python function that computes it" * (function == FUNCTION)

@@ -34,8 +34,8 @@ from trtsmith.converter.engine.bundle.triton_config import (
 from trtsmith.importers.problem import Problem
 
 
-def write_model(engine: Path, options: TritonOptions) -> BundledEngine:
-    """Puts an engine of `convert` into a model repository, whole or not at all.
+def write_model(engine: Path, options: TritonOptions, *, force: bool = False) -> BundledEngine:
+    """Puts an engine of `convert` into a model repository, whole or not at all. force: it may replace its version.
 
     UsageError if it has no manifest, or is not the one that the manifest describes. An engine of TensorRT has its plugins
     embedded, or one library: Triton opens plugin libraries with dlopen, and that registers nothing of a library that is made
@@ -49,7 +49,7 @@ def write_model(engine: Path, options: TritonOptions) -> BundledEngine:
     config = config_text(facts, options, batch)
     folder = options.repository / options.name
     version = folder / str(options.version)
-    _check_target(options, folder, version, config)
+    _check_target(options, folder, version, config, force)
     try:
         _write(_files(engine, facts, libraries), options.repository, folder, version, config)
     except OSError as error:
@@ -100,12 +100,12 @@ def _check_name(options: TritonOptions) -> None:
         raise UsageError("the model's name is not a folder name", _where(options), "a plain name", fix)
 
 
-def _check_target(options: TritonOptions, folder: Path, version: Path, config: str) -> None:
+def _check_target(options: TritonOptions, folder: Path, version: Path, config: str, force: bool) -> None:
     where = _where(options)
     if options.repository.exists() and not options.repository.is_dir():
         raise UsageError(f"{options.repository} is a file", where, "a folder", "name another")
-    if version.exists():
-        fix = f"--model-version {options.version + 1}, or remove it"
+    if version.exists() and not force:
+        fix = f"--model-version {options.version + 1}, or --force to replace it"
         raise UsageError(
             f"{version} exists already", where, "a version that the repository does not have", fix
         )
@@ -138,10 +138,22 @@ def _write(files: Mapping[str, Path], repository: Path, folder: Path, version: P
         for name, source in files.items():
             shutil.copyfile(source, target / name)
         (staged / "config.pbtxt").write_text(config, encoding="utf-8")
-        if folder.exists():
+        if version.exists():
+            _replace(version, target, Path(made) / "replaced")
+        elif folder.exists():
             os.rename(target, version)
         else:
             os.rename(staged, folder)
+
+
+def _replace(version: Path, target: Path, replaced: Path) -> None:
+    """Puts the target in the version's place, which is moved aside, and back where that fails."""
+    os.rename(version, replaced)
+    try:
+        os.rename(target, version)
+    except OSError:
+        os.rename(replaced, version)
+        raise
 
 
 def _command(repository: Path, facts: Facts, libraries: Sequence[Path]) -> str:

@@ -27,7 +27,7 @@ def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for name, words in (
-        ("full", "not empty"),
+        ("full", "remove this one first"),
         ("file", "a file of that name"),
         ("link", "a file of that name"),
     ):

@@ -47,6 +47,20 @@ def test_sizes_that_must_agree_and_sizes_that_are_fixed() -> None:
     assert rules.outputs == {"y": ("a[0]", "5")}
 
 
+def test_sizes_that_are_equal_in_the_example_alone() -> None:
+    def added(sizes: Sizes) -> Sizes | None:
+        x, y, square = sizes["x"], sizes["y"], sizes["square"]
+        return {"z": (x[1], x[0])} if x == y and len({*square}) == 1 else None
+
+    rules = find_rules({"x": (6, 6), "y": (6, 6), "square": (6, 6, 6)}, {}, added)
+    assert rules.free == (
+        (("x", 0), ("y", 0)),
+        (("x", 1), ("y", 1)),
+        (("square", 0), ("square", 1), ("square", 2)),
+    )
+    assert rules.outputs == {"z": ("x[1]", "x[0]")}
+
+
 def test_a_size_that_goes_in_multiples() -> None:
     def groups(sizes: Sizes) -> Sizes | None:
         (n,) = sizes["x"]

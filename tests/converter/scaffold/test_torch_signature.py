@@ -28,6 +28,16 @@ def whole(
     raise NotImplementedError
 
 
+def several(
+    xs: list[torch.Tensor], bias: torch.Tensor | None, y: torch.Tensor, rest: tuple[torch.Tensor | None, ...] = ()
+) -> torch.Tensor:  # fmt: skip
+    raise NotImplementedError
+
+
+def between(x: torch.Tensor, bias: torch.Tensor | None, y: torch.Tensor, last: torch.Tensor | None) -> None:
+    raise NotImplementedError
+
+
 def bare(x, k, r=2.0, *sizes):  # type: ignore[no-untyped-def]
     raise NotImplementedError
 
@@ -66,6 +76,19 @@ def test_an_optional_tensor_with_an_example_is_a_port() -> None:
     assert [tensor.name for tensor in found.tensors] == ["x", "ids", "mask"]
 
 
+def test_an_optional_tensor_without_a_default_needs_no_example() -> None:
+    found = read(between, x="2", y="2")
+    assert found.left_out == ("bias", "last") and found.order == ("x", "bias", "y")
+    assert read(between, x="2", y="2", bias="3").order == ("x", "bias", "y")
+
+
+def test_lists_of_tensors_are_refused() -> None:
+    assert problems(several, xs="2x4,2x4", y="3") == [
+        "parameter 'xs' is a list of tensors",
+        "parameter 'rest' is a list of tensors",
+    ]
+
+
 def test_without_annotations_examples_and_defaults_say_it() -> None:
     def two(x, k, r=2.0):  # type: ignore[no-untyped-def]
         raise NotImplementedError
@@ -73,6 +96,8 @@ def test_without_annotations_examples_and_defaults_say_it() -> None:
     found = read(two, x="2x3", k="4")
     assert [tensor.name for tensor in found.tensors] == ["x"]
     assert [(scalar.name, scalar.kind) for scalar in found.scalars] == [("k", Kind.INT), ("r", Kind.FLOAT)]
+    assert found.guessed == ("k",) and read(two, x="2x3", k="4.5").guessed == ()
+    assert read(two, x="2x3", k="4:float32").guessed == read(between, x="2", y="2").guessed == ()
 
 
 def test_annotations_that_python_cannot_resolve() -> None:

@@ -82,8 +82,8 @@ def test_malformed_shapes_of_several_inputs(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "=", "x", "=1x3", "x=1:1:1:1", "x=ax3", "x=-1x3", "x=1x3x", "x=xx", "x=1×3", "x=1e3", "x=１",
-     "x=1 x 3", "x=1.0", "x=9999999999999999999", "x=0x10x"],
+    ["", "=", "x", "x=1:1:1:1", "x=ax3", "x=-1x3", "x=1x3x", "x=xx", "x=1×3", "x=1e3", "x=１",
+     "x=1.0", "x=9999999999999999999", "x=0x10x"],
 )  # fmt: skip
 def test_malformed_shapes(text: str) -> None:
     with pytest.raises(UsageError, match="is not a shape") as error:
@@ -101,6 +101,11 @@ def test_malformed_shapes(text: str) -> None:
         ("x=1,3:2,3:4,3", "is not a shape", "--shapes x=1x3:2x3:4x3"),
         ("x=1x3,2x3,4x3", "is not a shape", "--shapes x=1x3:2x3:4x3"),
         ("x=1x3x9,2x3,4x3x9", "is not a shape", "--shapes NAME=1x3x320x320:1x3x640x640:8x3x1280x1280"),
+        ("x=(1,3,64)", "is not a shape", "--shapes x=1x3x64"),
+        ("x=[1, 3, 64]", "is not a shape", "--shapes x=1x3x64"),
+        ("x=1 x 3", "is not a shape", "--shapes x=1x3"),
+        ("1x3x64", "is not a shape", "--shapes NAME=1x3x64"),
+        ("=1x3", "is not a shape", "--shapes NAME=1x3"),
     ],
 )
 def test_what_was_meant_is_the_fix(text: str, what: str, fix: str) -> None:
@@ -112,8 +117,8 @@ def test_what_was_meant_is_the_fix(text: str, what: str, fix: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "fix"),
     [
-        ("x=2x3:1x3:4x3", "contradict each other", "give the sizes from smallest to largest"),
-        ("x=1x4:1x3:1x5", "contradict each other", "give the sizes from smallest to largest"),
+        ("x=2x3:1x3:4x3", "contradict each other", "--shapes x=1x3:2x3:4x3"),
+        ("x=8x4:4x3:1x5", "contradict each other", "--shapes x=1x3:4x4:8x5"),
         ("x=1x3:1x3x3:1x3", "2 in min, 3 in opt, 2 in max", "give each the same dimensions"),
     ],
 )
@@ -180,7 +185,8 @@ def test_every_wrong_input_is_named_at_once() -> None:
         (
             "input 'f' has the fixed shape float32[1, 3]",
             "that shape, or no flag",
-            "remove the flag, or export the model with dynamic dimensions for 'f'",
+            "remove the flag, or export the model with dynamic dimensions: "
+            'torch.onnx.export(..., dynamo=True, dynamic_shapes={"f": {0: "batch"}})',
         ),
         (
             "input 'd' is dynamic and has no shapes",
@@ -194,6 +200,32 @@ def test_every_wrong_input_is_named_at_once() -> None:
             "--shapes e=1x3:1x3:8x3",
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("1x32x48x3", "1x3x32x48"),
+        ("1x8x8x3:2x16x8x3:4x16x32x3", "1x3x8x8:2x3x16x8:4x3x16x32"),
+        ("1x3x32", "1x3x32x32"),
+        ("3x32x48", "1x3x32x48"),
+        ("640", "1x3x640x640"),
+        ("32x48", "1x3x32x48"),
+        ("0x3x32x48", "1x3x32x48"),
+        ("0x3x8x8:0x3x8x8:4x3x8x8", "1x3x8x8:1x3x8x8:4x3x8x8"),
+        ("1x4x8x8", "1x3x320x320:1x3x640x640:8x3x1280x1280"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_corrected(given: str, meant: str) -> None:
+    with pytest.raises(UsageError, match="do not fit") as error:
+        profile_for([DYNAMIC], parse_shapes([f"d={given}"]))
+    (problem,) = error.value.problems
+    assert problem.fix == f"--shapes d={meant}"
+    assert profile_for([DYNAMIC], parse_shapes([f"d={meant}"]))
+
+
+def test_the_smallest_shape_may_be_empty() -> None:
+    assert profile_for([DYNAMIC], parse_shapes(["d=0x3x8x8:1x3x8x8:2x3x8x8"]))["d"].min[0] == 0
 
 
 @pytest.mark.parametrize("spec", [DYNAMIC, InputSpec("t", "int64", (None, None), ("", ""))])

@@ -32,6 +32,10 @@ def test_a_converted_engine_in_a_repository(here: Path, cli: Cli) -> None:
     bundle = "bundle relu.plan --for triton -o models"
     ran = cli(f"{bundle} --name in-python")
     assert ran.code == 0 and "TensorRT-RTX" in ran.err and Path("models/in-python/1/model.py").is_file()
+    refused(cli(f"{bundle} --name in-python"), 2, "or --force to replace it")
+    assert cli(f"{bundle} --name in-python --force").code == 0
+    refused(cli("bundle nofile.plan"), 2, "There is no such file")
+    refused(cli("bundle relu.plan"), 2, "no model repository is named")
     manifest = as_tensorrt(Path("relu.plan"))
     ran = cli(bundle)
     assert ran.code == 0 and "--model-repository=" in ran.out and "up to 5" in ran.err

@@ -26,6 +26,8 @@ def test_the_line_of_a_file_runs(name: str, here: Path, cli: Cli) -> None:
     assert shell(f"cd {here} && {sys.executable} {line[1]}").code == 0
     file = line[2].strip("'")
     assert np.load(file)["image"].shape == (1, 3, 8, 8)
+    told = cli("convert -q -o m.plan --flavour tensorrt_rtx --target sm86", model, "--inputs", file)
+    refused(told, 2, "is dynamic and has no shapes", "fix:      --shapes image=1x3x8x8\n")
     assert cli(*command, "--flavour", "tensorrt_rtx", "--target", "sm86", "--inputs", file).code == 0
 
 

@@ -188,7 +188,11 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
     assert told is not None and "--example input=3x6 --example input_2=6:float32" in told[1]
     assert "op new GatedHalf --domain acme --from-torch" in (here / "package" / "README.md").read_text()
     assert "op new GatedHalfKernel --domain acme" in (here / "package" / "README.md").read_text()
-    assert cli(told[1].replace("FILE.py:FUNCTION", "half.py:gated_half")).code == 0
+    command = told[1].replace("FILE.py:FUNCTION", "half.py:gated_half")
+    ran = cli(command)
+    assert ran.code == 0 and "is taken as a number" not in ran.err, ran
+    ran = cli(command.replace("6:float32", "6").replace("package_torch", "scaled"))
+    assert "input_2 is taken as a number; as a tensor of 6 elements: --example input_2=6:float32" in ran.err
     assert cli("check model.onnx --ops package_torch").code == 0
 
 
@@ -279,16 +283,19 @@ def _(x, scale=2.0):
     return x.new_empty((x.shape[0], x.shape[1] // 2))
 
 @torch.library.custom_op("mycompany::relu", mutates_args=())
-def relu(x: torch.Tensor, slopes: list[float], out: torch.Tensor | None = None, flip: bool = False) -> torch.Tensor:
-    return torch.where(x < 0, x * slopes[0], x * slopes[1]) * (-1 if flip else 1)
+def relu(
+    x: torch.Tensor, out: torch.Tensor | None, shift: torch.Tensor, slopes: list[float], flip: bool = False
+) -> torch.Tensor:
+    return torch.where(x < 0, x * slopes[0], x * slopes[1]) * (-1 if flip else 1) + shift
 
 @relu.register_fake
-def _(x, slopes, out=None, flip=False):
+def _(x, out, shift, slopes, flip=False):
     return torch.empty_like(x)
 
 class Net(torch.nn.Module):
     def forward(self, x):
-        return relu(half_fold(x, 0.5), [0.25, 1.0], None, True)
+        half = half_fold(x, 0.5)
+        return relu(half, None, half, [0.25, 1.0], True)
 
 def net():
     return Net(), (torch.rand(3, 8),)
@@ -304,11 +311,17 @@ def test_the_commands_that_a_refused_module_names_bring_its_operators(here: Path
     half_fold, relu = (command for command, _ in commands)
     assert "op new HalfFold " in half_fold and half_fold.endswith(" --example x=3x8 --example scale=0.5")
     assert "op new ReluPlugin " in relu and relu.endswith(
-        " --example x=3x4 --example slopes=0.25,1.0 --example flip=True"
+        " --example x=3x4 --example shift=3x4 --example slopes=0.25,1.0 --example flip=True"
     )
     assert [cli(command).code for command, _ in commands] == [0, 0]
-    ran = cli("check nets/net.py:net", *(word for _, ops in commands for word in ops.split()))
+    packages = [word for _, ops in commands for word in ops.split()]
+    ran = cli("check nets/net.py:net", *packages)
     assert ran.code == 0 and "mycompany::HalfFold" in ran.out and "mycompany::relu" in ran.out, ran
+    assert cli("check relu_plugin/example.onnx", *packages).code == 0
+    given = onnx.load("relu_plugin/example.onnx")
+    given.graph.node[0].input[1] = "x"
+    onnx.save(given, "given.onnx")
+    refused(cli("check given.onnx", *packages), 1, "input 'out' is connected", "--example out=SHAPE")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ def program():
 def raises():
     raise ValueError("not today")
 
+def deep():
+    return torch.nn.Linear(2, 2).to("nowhere")
+
 def exits():
     import os
     os._exit(3)
@@ -126,6 +129,8 @@ def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
         ("mine.nets:raises", 2, "raises raised: ValueError: not today"),
         ("mine.nets:nothing", 2, "has no 'nothing'"),
         ("mine.other:pair", 2, "the module 'mine.other' cannot be imported"),
+        ("mine.other:pair", 2, "where:    mine.other:pair\n"),
+        ("mine.nets:deep", 2, "where:    mine.nets:deep, nets.py line "),
         ("mine/other.py:pair", 2, "there is no file 'mine/other.py'"),
         ("mine/nets.py:nothing", 2, "has no 'nothing'"),
         ("mine.nets:exits", 1, "exited with code 3, while calling mine.nets:exits"),

@@ -31,6 +31,16 @@ def no_fake(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
 
+@torch.library.custom_op("mycompany::joined", mutates_args=())
+def joined(xs: list[torch.Tensor], more: list[torch.Tensor | None], size: int) -> torch.Tensor:
+    return torch.cat(xs)
+
+
+@joined.register_fake
+def _(xs: list[torch.Tensor], more: list[torch.Tensor | None], size: int) -> torch.Tensor:
+    return torch.cat(xs)
+
+
 class Block(nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.ops.mycompany.voxel_pool(x, 2)
@@ -97,6 +107,10 @@ REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, 
     "an operator without a fake implementation": (
         made_of(lambda self, x: torch.ops.mycompany.no_fake(x)), (2, 4), {},
         ("'mycompany::no_fake' has no fake implementation", '@torch.library.register_fake("mycompany::no_fake")'),
+    ),
+    "an operator of a list of tensors": (
+        made_of(lambda self, x: torch.ops.mycompany.joined([x, x], [None], 2)), (2, 4), {},
+        ("'mycompany::joined', whose argument 'xs' is a list of tensors", "torch.cat or torch.stack"),
     ),
     "code branches on values": (
         made_of(lambda self, x: x + 1 if x.sum() > 0 else x - 1), (2, 4), {}, ("values of tensors", "torch.cond"),

@@ -248,16 +248,43 @@ def test_an_engine_that_is_gone_and_a_repository_that_is_a_file(tmp_path: Path) 
         write_model(path, options(tmp_path, name="other"))
 
 
-def test_versions_share_a_configuration_and_are_never_replaced(tmp_path: Path) -> None:
+def test_versions_share_a_configuration_and_are_not_replaced(tmp_path: Path) -> None:
     path = engine(tmp_path, FIXED)
     write_model(path, options(tmp_path))
-    with pytest.raises(UsageError, match="--model-version 2"):
+    with pytest.raises(UsageError, match="exists already") as error:
         write_model(path, options(tmp_path))
+    assert error.value.problems[0].fix == "--model-version 2, or --force to replace it"
     second = write_model(path, options(tmp_path, version=2))
     assert second.engine == tmp_path / "models" / "detector" / "2" / "model.plan" and second.engine.is_file()
     with pytest.raises(UsageError, match="another configuration"):
         write_model(path, options(tmp_path, version=3, instances=4))
     assert sorted(os.listdir(tmp_path / "models" / "detector")) == ["1", "2", "config.pbtxt"]
+
+
+def test_force_replaces_its_version_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = engine(tmp_path, FIXED)
+    for version in (1, 2):
+        write_model(path, options(tmp_path, version=version))
+    models = tmp_path / "models" / "detector"
+    for version in (1, 2):
+        (models / str(version) / "model.plan").write_bytes(b"old")
+    (models / "1" / "stale.so").write_bytes(b"old")
+    replaced = write_model(path, options(tmp_path), force=True)
+    assert replaced.engine.read_bytes() == path.read_bytes() and os.listdir(models / "1") == ["model.plan"]
+    assert (models / "2" / "model.plan").read_bytes() == b"old"
+    assert os.listdir(tmp_path / "models") == ["detector"]
+
+    rename = os.rename
+
+    def failing(source: Path, target: Path) -> None:
+        if target == models / "2" and source.name != "replaced":
+            raise OSError("no room")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_model(path, options(tmp_path, version=2), force=True)
+    assert (models / "2" / "model.plan").read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "a\nb", "\x1b[2J", "\udcff"])
