@@ -31,22 +31,14 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
         spelled = _spelled_out(signature(function), options)
         kinds = {name: kind_of(one.annotation) for name, one in spelled.parameters.items()}
         kinds |= {option.name: option.kind for option in options_of(options)}
-        flags = {
-            name.lstrip("-"): option.name
-            for option in options_of(options)
-            for flag in option.flags
-            for name in flag.names
-            if "action" not in flag.arguments
-        }
+        flags = _names_of_flags(options)
 
         @wraps(function)
         def call(*arguments: P.args, **named: P.kwargs) -> T:
-            for name in named:
+            for name in list(named):
                 if name not in spelled.parameters:
                     raise TypeError(_unknown(function.__name__, name, list(spelled.parameters)))
-            for name in [one for one, value in named.items() if value is None]:
-                asked = spelled.parameters[name]
-                if asked.default is not Parameter.empty and not asked.annotation.endswith("None"):
+                if named[name] is None and _stands_for_default(spelled.parameters[name]):
                     del named[name]
             given = spelled.bind(*arguments, **named).arguments
             problems = [
@@ -62,6 +54,22 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
         return call
 
     return checking
+
+
+def _names_of_flags(options: Options) -> dict[str, str]:
+    """By flag with a value, without its dashes, the option."""
+    return {
+        name.lstrip("-"): option.name
+        for option in options_of(options)
+        for flag in option.flags
+        for name in flag.names
+        if "action" not in flag.arguments
+    }
+
+
+def _stands_for_default(parameter: Parameter) -> bool:
+    """Whether None is no value of its own for it."""
+    return parameter.default is not Parameter.empty and not parameter.annotation.endswith("None")
 
 
 _RUNTIME = dict.fromkeys(("server", "target"), "runtime")

@@ -88,12 +88,6 @@ def of_function(
     outputs: Sequence[str],
 ) -> str:
     """Writes both from a function of PyTorch tensors: the function in float64, and its export."""
-    arguments = [f'{t.name}=tensors["{t.name}"]' for t in signature.tensors]
-    for scalar in signature.scalars:
-        value = f'fields["{scalar.name}"]'
-        value = f"bool({value})" if scalar.boolean else f"list({value})" if scalar.kind.is_list else value
-        arguments.append(f"{scalar.name}={value}")
-    arguments += [f"{name}=None" for name in signature.left_out]
     examples = {
         name: (shape, "float32" if "float" in dtypes[name] else dtypes[name])
         for name, shape in shapes.items()
@@ -106,12 +100,22 @@ def of_function(
         module=loaded.module or f"{names.snake}.function",
         function=loaded.name,
         called=f"python_function({loaded.name})" if loaded.operator else loaded.name,
-        arguments=", ".join(arguments),
+        arguments=", ".join(_arguments(signature)),
         outputs=literal(tuple(outputs)),
         snake=names.snake,
         values=literal({scalar.name: scalar.value for scalar in signature.scalars}),
         examples=literal(examples),
     )
+
+
+def _arguments(signature: Signature) -> list[str]:
+    """The arguments of a call, as Python source."""
+    arguments = [f'{t.name}=tensors["{t.name}"]' for t in signature.tensors]
+    for scalar in signature.scalars:
+        value = f'fields["{scalar.name}"]'
+        value = f"bool({value})" if scalar.boolean else f"list({value})" if scalar.kind.is_list else value
+        arguments.append(f"{scalar.name}={value}")
+    return arguments + [f"{name}=None" for name in signature.left_out]
 
 
 def body_file(names: Names, origin: str, body: str, opset: int, function: bytes = b"") -> bytes:

@@ -103,11 +103,15 @@ def signature_of(function: Callable[..., Any], examples: Mapping[str, str], wher
         )
     if problems:
         raise UsageError(problems)
-    order = [name for name in parameters if name in {tensor.name for tensor in tensors}.union(left_out)]
-    while order[-1] in left_out:
-        order.pop()
-    guessed = (s.name for s in scalars if s.kind is Kind.INT and s.default is None and s.name not in hints)
-    return Signature(tuple(tensors), tuple(scalars), tuple(left_out), tuple(order), tuple(guessed))
+    own = {tensor.name for tensor in tensors}
+    last = max((at for at, name in enumerate(parameters) if name in own), default=-1)
+    order = tuple(name for name in [*parameters][: last + 1] if name in own.union(left_out))
+    return Signature(tuple(tensors), tuple(scalars), tuple(left_out), order, _guessed(scalars, hints))
+
+
+def _guessed(scalars: Sequence[Scalar], hints: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of those that only the example makes whole numbers."""
+    return tuple(s.name for s in scalars if s.kind is Kind.INT and s.default is None and s.name not in hints)
 
 
 def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
