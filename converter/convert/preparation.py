@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trtsmith.converter.base.options.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.base.options.shapes import ShapeRange, Sizes, graph_inputs, profile_for
 from trtsmith.converter.base.progress import Progress
 from trtsmith.converter.convert.analysis import Analysis, TrialInputs
 from trtsmith.converter.convert.conversion_options import ConvertOptions
@@ -34,8 +34,11 @@ class Preparation:
         self._done = True
         options, original = self._options, analysis.original
         specs = [spec for spec in graph_inputs(original.proto) if spec.name not in analysis.frozen]
-        given = load_inputs(options.inputs, specs) if options.inputs is not None else {}
-        usual = {name: array.shape for name, array in given.items()}
+
+        def usual() -> dict[str, Sizes]:
+            given = load_inputs(options.inputs, specs) if options.inputs is not None else {}
+            return {name: array.shape for name, array in given.items()}
+
         self.sizes = tuple(
             profile_for(specs, one, usual=usual) for one in (options.shapes, *options.more_shapes)
         )

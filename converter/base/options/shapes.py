@@ -138,13 +138,12 @@ def profile_for(
     ranges: Mapping[str, ShapeRange],
     *,
     optional: Collection[str] = (),
-    usual: Mapping[str, Sizes] | None = None,
+    usual: Callable[[], Mapping[str, Sizes]] = dict,
 ) -> dict[str, ShapeRange]:
     """Makes the profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one.
 
-    optional: names of dynamic inputs that need none. usual: shapes of the user's inputs, to suggest.
+    optional: names of dynamic inputs that need none. usual: gives shapes of the user's inputs, to suggest.
     """
-    likely = {name: ShapeRange(shape, shape, shape) for name, shape in (usual or {}).items()}
     problems = []
     profile = {}
     known = {spec.name: spec for spec in inputs}
@@ -174,12 +173,14 @@ def profile_for(
         if given is None and spec.name in optional:
             continue
         if given is None:
+            shape = usual().get(spec.name)
+            likely = None if shape is None else ShapeRange(shape, shape, shape)
             problems.append(
                 Problem(
                     f"input {spec.name!r} is dynamic and has no shapes",
                     f"input {spec.name!r}, {_text(spec)}",
                     "the smallest, the usual and the largest shape: " + _FORM,
-                    f"--shapes {_flag(spec, likely.get(spec.name)) or suggest(spec, inputs, ranges)}",
+                    f"--shapes {_flag(spec, likely) or suggest(spec, inputs, ranges)}",
                 )
             )
             continue
@@ -387,9 +388,8 @@ def _malformed(flag: str, text: str, form: str) -> UsageError:
     what, fix = f"{text!r} is not a shape", f"{flag} {form.split(' (')[0]}"
     name, _, value = text.rpartition("=")
     name, value = name or "NAME", re.sub(r"[()\[\]\s]", "", value)
-    between = (
-        "," if "x" in value.lower() and ":" not in value else ":"
-    )  # 1x3,2x3,8x3 is a range, and 1,3,64 a shape
+    # 1x3,2x3,8x3 is a range, and 1,3,64 a shape
+    between = "," if "x" in value.lower() and ":" not in value else ":"
     parts = [part.replace(",", "x") for part in value.split(between)]
     if all(re.fullmatch(r"[0-9]{1,9}(?:[xX][0-9]{1,9})*", part) for part in parts):
         if len(parts) == 2:
