@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -143,6 +144,22 @@ def unfinished_folder(parent: Path) -> Path:
     path = unfinished_name(parent)
     os.mkdir(path)
     return Path(path)
+
+
+def take_place(work: Path, folder: Path) -> None:
+    """Makes `work` the folder of that name; what was there goes only when the new one can take its name."""
+    if not folder.exists():
+        os.rename(work, folder)
+        return
+    old = unfinished_folder(folder.parent)
+    os.replace(folder, old / "old")
+    try:
+        os.rename(work, folder)
+    except BaseException:  # a signal too
+        os.replace(old / "old", folder)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def unfinished_name(folder: Path) -> str:

@@ -13,7 +13,7 @@ import onnx
 
 from trtsmith.converter.base.arrays import write_npz
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.base.output_file import unfinished_folder
+from trtsmith.converter.base.output_file import take_place, unfinished_folder
 from trtsmith.converter.base.own_files import ARRAYS
 from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.engine.reduction.node_table import NodeTable
@@ -167,28 +167,12 @@ def save_reproducer(found: Reproducer, folder: Path) -> None:
                 with open(work / name, "wb") as stream:
                     write_npz(stream, edges.put_in(arrays))
             (work / README).write_text(_readme(found, folder), encoding="utf-8")
-            _take_place(work, folder)
+            take_place(work, folder)
         finally:
             shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
         what = f"the folder cannot be written: {error.strerror}"
         raise UsageError(what, f"-o {folder}", "a folder that you may write", "name another") from error
-
-
-def _take_place(work: Path, folder: Path) -> None:
-    """`work` becomes `folder`; what was there goes only when the new one can take its name."""
-    if not folder.exists():
-        os.rename(work, folder)
-        return
-    old = unfinished_folder(folder.parent)
-    os.replace(folder, old / "old")
-    try:
-        os.rename(work, folder)
-    except BaseException:  # a signal too
-        os.replace(old / "old", folder)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _readme(found: Reproducer, folder: Path) -> str:

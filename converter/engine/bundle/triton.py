@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.output_file import take_place
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.engine_facts import (
     REGISTERING,
@@ -138,22 +139,10 @@ def _write(files: Mapping[str, Path], repository: Path, folder: Path, version: P
         for name, source in files.items():
             shutil.copyfile(source, target / name)
         (staged / "config.pbtxt").write_text(config, encoding="utf-8")
-        if version.exists():
-            _replace(version, target, Path(made) / "replaced")
-        elif folder.exists():
-            os.rename(target, version)
+        if folder.exists():
+            take_place(target, version)
         else:
             os.rename(staged, folder)
-
-
-def _replace(version: Path, target: Path, replaced: Path) -> None:
-    """Puts the target in the version's place, which is moved aside, and back where that fails."""
-    os.rename(version, replaced)
-    try:
-        os.rename(target, version)
-    except OSError:
-        os.rename(replaced, version)
-        raise
 
 
 def _command(repository: Path, facts: Facts, libraries: Sequence[Path]) -> str:
