@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from trtsmith.converter.scaffold.names import Names, is_operator_name, is_own_domain
 from trtsmith.converter.scaffold.shape_rules import Axis, Sizes
-from trtsmith.converter.scaffold.torch_command import shape_example, torch_command
+from trtsmith.converter.scaffold.torch_command import FUNCTION, shape_example, torch_command
 from trtsmith.importers.opdef import TYPE_VARIABLES, Attr, Field, OpDef, Port, Value
 
-TORCH_NAMES = "with your function for FILE.py:FUNCTION, and its own parameters behind each --example"
+TORCH_NAMES = f"with your function for {FUNCTION}, and its own parameters behind each --example"
 """What a user replaces in torch_command."""
 
 

@@ -205,9 +205,8 @@ def _example(value: Any) -> str:
     if isinstance(value, torch.fx.Node):
         value = value.meta.get("val", "")
     if isinstance(value, torch.Tensor):
-        dtype = (
-            str(value.dtype).removeprefix("torch.").replace("float64", "float32")
-        )  # which op new computes wide
+        # op new computes in float64 whatever the type
+        dtype = str(value.dtype).removeprefix("torch.").replace("float64", "float32")
         return shape_example(map(_known_size, value.shape), dtype)
     if isinstance(value, (list, tuple)):
         return ",".join(map(_example, value))
