@@ -158,9 +158,12 @@ def _allowed(plain: Model, given: Arrays, exact: Arrays, io_types: Sequence[IoTy
 
 
 def _worst(exact: Arrays, found: Arrays, allowed: Mapping[str, float]) -> OutputError | None:
-    """The output nearest to its limit or furthest beyond it, among those with a limit."""
-    both = ((name, exact[name]) for name in allowed if name in found)
-    errors = [OutputError(n, _error(right, found[n]), allowed[n]) for n, right in both]
+    """The output nearest to its limit or furthest beyond it, among those with a limit. Whole numbers, such as labels, are
+    chosen by values that are not whole: only where a model has no other outputs are they looked at.
+    """
+    both = {name: exact[name] for name in allowed if name in found}
+    real = {name: right for name, right in both.items() if right.dtype.kind not in "iub"}
+    errors = [OutputError(n, _error(right, found[n]), allowed[n]) for n, right in (real or both).items()]
     return max(errors, key=lambda e: e.error / e.allowed if e.allowed else e.error, default=None)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.converter.cli.commands.running import trtsmith
@@ -80,6 +81,22 @@ def test_a_plain_network_is_float16_all_of_it_and_its_engine_half_as_large(
         sizes.append(engine.stat().st_size)
     plain, auto, fp16, fp32 = sizes
     assert auto == fp16 <= 0.6 * plain and fp32 > 0.9 * plain
+
+
+def test_whole_numbers_beside_real_ones_decide_nothing(tmp_path: Path) -> None:
+    """A bin or an index changes with the least rounding of the value that chose it."""
+    proto = load_model(cnn(tmp_path / "m.onnx")).copied()
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(100), "bins"))
+    proto.graph.node.append(onnx.helper.make_node("Mul", ["y", "bins"], ["scaled"]))
+    proto.graph.node.append(onnx.helper.make_node("Cast", ["scaled"], ["bin"], to=onnx.TensorProto.INT64))
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("bin", 7, [1, 128, 8, 8]))
+    onnx.save(proto, tmp_path / "binned.onnx")
+    model, feeds = load_model(tmp_path / "binned.onnx"), {"x": normal(1, 3, 32, 32)}
+    narrow, report = reduced(model, feeds)
+    changed = run_reduced(narrow, feeds, float16_sums=True)["bin"] != run(model, feeds)["bin"]
+    assert changed.mean() > BEARABLE
+    assert report.sums is not None and report.sums.kept == 0
+    assert report.sums.error is not None and report.sums.error.output == "y"
 
 
 def test_verify_allows_what_float16_sums_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
