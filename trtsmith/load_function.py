@@ -18,7 +18,15 @@ from trtsmith.batch_function import BatchOptions, ProgressLines, request_of
 from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.base.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.base.options.declared import options_of, with_defaults
-from trtsmith.converter.base.options.kinds import Paths, Progress, StrPath, path_of, paths_of, ranges_of
+from trtsmith.converter.base.options.kinds import (
+    Paths,
+    Progress,
+    Settings,
+    StrPath,
+    path_of,
+    paths_of,
+    ranges_of,
+)
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.batch.driver import run_batch
 from trtsmith.converter.batch.task import BatchTask
@@ -47,7 +55,7 @@ def load(
     runtime_cache: StrPath | None = None,
     cuda_graph: bool = False,
     device: int = 0,
-    options: Mapping[str, Any] | None = None,
+    options: Settings | None = None,
     cache: StrPath | None = None,
     progress: Progress | None = None,
 ) -> Engine:

@@ -7,7 +7,7 @@ added under one version, and those that are there keep their meaning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ class Report:
     problems: all that kept it from doing what was asked.
     verdict:  on an engine's numbers; None where nothing was compared.
     routes:   the number of nodes by the route on which they reach TensorRT.
-    document: everything that is in the file.
+    document: everything that is in the file; print shows the rest.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class Report:
     problems: tuple[Problem, ...]
     verdict: Verdict | None
     routes: Mapping[str, int]
-    document: Mapping[str, Any]
+    document: Mapping[str, Any] = field(repr=False)
 
 
 def load_report(path: Path) -> Report:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 from trtsmith.converter.base.arrays import ArraySource
 from trtsmith.converter.base.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.base.option_values import check_values, is_seconds
-from trtsmith.converter.base.options.kinds import KINDS, SECONDS, WORDS, Flag
+from trtsmith.converter.base.options.kinds import KINDS, SECONDS, WORDS, Flag, precision_meant
 from trtsmith.converter.base.options.shapes import graph_inputs
 from trtsmith.converter.base.output_file import write_text
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
@@ -50,6 +50,13 @@ def _precisions(given: Any, name: str) -> tuple[str, ...]:
     for one in names:
         check_values((f"--{name}", one, tuple(PRECISIONS)))
     return names
+
+
+def _types_meant(value: Any) -> str:
+    """The precisions of one type of PyTorch or numpy, or of several."""
+    several = value if isinstance(value, (list, tuple)) else [value]
+    named = [precision_meant(one, tuple(PRECISIONS)) for one in several]
+    return f"[{', '.join(named)}]" if all(named) else ""
 
 
 def _minutes(text: str) -> float:
@@ -94,7 +101,7 @@ class TuningOptions:
         Flag(
             f"what to choose from: {', '.join(PRECISIONS)}; default: fp16, fp32 and bf16, with --samples also int8 and fp8",
             "NAME,...",
-            kind=replace(WORDS, read=_precisions),
+            kind=replace(WORDS, read=_precisions, example='["fp16", "fp32"]', meant=_types_meant),
         ),
     ] = ()
 

@@ -234,3 +234,21 @@ def test_what_a_value_of_another_type_means_is_told_as_it_is_written(
     assert eval(written) == right and told.expected.startswith("one of: ")
     assert ("or None" in told.expected) == ("verify" in given)
     assert trtsmith.convert(model, **right).built.size > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: trtsmith.tune("m.onnx", precisions=torch.float16), 'write it as precisions=["fp16"]'),
+        (
+            lambda: trtsmith.tune("m.onnx", precisions=[torch.float16, np.float32]),
+            'write it as precisions=["fp16", "fp32"]',
+        ),
+        (lambda: trtsmith.tune("m.onnx", precisions=3), 'write it as precisions=["fp16", "fp32"]'),
+        (lambda: trtsmith.load("m.onnx", options="fp16"), 'write it as options={"precision": "fp16"}'),
+    ],
+)
+def test_types_and_dicts_are_told_as_they_are_written(call: Callable[[], object], told: str) -> None:
+    with pytest.raises(trtsmith.UsageError) as caught:
+        call()
+    assert [problem.fix for problem in caught.value.problems] == [told]

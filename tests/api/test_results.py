@@ -54,7 +54,7 @@ def test_nothing_is_printed_and_progress_is_told(
     trtsmith.rewrite("m.onnx", "out.onnx")
     trtsmith.convert("m.onnx", "quiet.plan", shapes={"x": SHAPES})
     trtsmith.verify("m.onnx", "e.plan")
-    trtsmith.load_report("e.manifest.json")
+    assert len(repr(trtsmith.load_report("e.manifest.json"))) < 300
     assert capfd.readouterr() == ("", "")
     told: list[str] = []
     trtsmith.convert("m.onnx", "told.plan", shapes={"x": SHAPES}, verify=None, progress=told.append)

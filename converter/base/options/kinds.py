@@ -39,6 +39,9 @@ Freeze = Sequence[str] | Mapping[str, Any]
 Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
 """Texts as --shapes and --values take them; or by name a range, or its text."""
 
+Settings = Mapping[str, Any]
+"""Options by name."""
+
 Tolerance = float | Texts | Mapping[str, float]
 References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
 
@@ -381,11 +384,15 @@ def _precision(annotation: str, literal: Any) -> OptionKind:
     flag = {**named.flag, "type": precision_of}
 
     def meant(value: Any) -> str:
-        """The precision of a type of PyTorch or numpy, such as torch.float16."""
-        precision = precision_of(str(getattr(value, "__name__", value)).rpartition(".")[2])
-        return f'"{precision}"' if precision in named.flag["choices"] else ""
+        return precision_meant(value, named.flag["choices"])
 
     return replace(named, flag=flag, read=lambda value, name: precision_of(value), meant=meant)
+
+
+def precision_meant(value: Any, choices: Sequence[str]) -> str:
+    """The precision of a type of PyTorch or numpy, such as torch.float16, as Python writes it; "" if it is no choice."""
+    precision = precision_of(str(getattr(value, "__name__", value)).rpartition(".")[2])
+    return f'"{precision}"' if precision in choices else ""
 
 
 def _choice(annotation: str, literal: Any) -> OptionKind:
@@ -409,6 +416,12 @@ _KINDS = (
         ARRAYS, annotation="Samples", takes=_several(ARRAYS.takes), default=(), flag=_FILES, read=samples_of
     ),
     OptionKind("Mapping[str, str]", flag=_REPEATED, named="="),
+    OptionKind(
+        "Settings",
+        "a dict of options of `convert`",
+        '{"precision": "fp16"}',
+        lambda value: isinstance(value, Mapping),
+    ),
     OptionKind(
         "Tolerance",
         "a number, or numbers by the output's name",
