@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -79,25 +79,26 @@ def compared(
     decide = watched - outputs
     wanted = {name: value for name, value in wanted.items() if name not in decide}
     plain, precision = wanted if runs.plain is None else runs.plain, runs.precision
+    given = any(value is not plain.get(name) for name, value in wanted.items())
     indexed = indexed_outputs(selections, plain)
     as_indices = {name: wanted[name] for name in indexed if name in wanted}
     ways = [with_detections(one, indexed, {**plain, **one}) for one in runs.ways]
     wanted, actual = (with_detections(one, indexed, plain) for one in (wanted, actual))
     plain = with_detections(plain, indexed, plain)
-    places = _Placer(selections, wanted, _scores(model, plain, watched, runs))
+    scores = _scores(model, plain, watched, runs)
     own = {n: v for n, v in plain.items() if n not in decide}
-    own = places.of(own).arrays
-    small = [{n: v for n, v in places.of(one).arrays.items() if n in own} for one in ways]
-    measured = allowance(own, small, precision, model.proto, runs.limits)
-    placed = places.of(actual, measured.noise)
-    roundings = [places.of(one, measured.noise) for one in ways]
-    alike = _furthest(roundings)
+    ways = [{n: v for n, v in one.items() if n in own} for one in ways]
+    places = _Placer(selections, wanted, scores)
+    rounding = _Rounding.of(model, places, own, ways, runs)
+    noise = rounding.measured.noise
+    if given:
+        rounding = _Rounding.of(model, _Placer(selections, own, scores), own, ways, runs)
+    measured = replace(rounding.measured, noise=noise)
+    placed = places.of(actual, noise)
+    alike = rounding.furthest()
     left = dict(measured.left) | _doubtful(placed.told, alike)
-    comparisons = compare(wanted, placed.arrays, tolerances, measured.allowed, at, measured.noise)
-    by_rounding: list[Comparison] = []
-    for rounding in roundings:
-        rows = {name: wanted[name] for names in places.rows() for name in names if name in rounding.arrays}
-        by_rounding += compare(rows, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
+    comparisons = compare(wanted, placed.arrays, tolerances, measured.allowed, at, noise)
+    by_rounding = rounding.compared(tolerances, at)
     comparisons = tuple(_as_rounding_does(comparisons, by_rounding, left))
     lost = _rows_lost(places, alike, precision)
     told = tuple(
@@ -120,14 +121,6 @@ def _scores(model: Model, plain: Arrays, watched: set[str], runs: RoundedRuns) -
         for n, v in deciding.items()
         if v.dtype.kind == "f" and v.size and n in known  # of scores in 8 bits nothing is known
     }
-
-
-def _furthest(roundings: Sequence[_Placed]) -> dict[str, Aligned]:
-    """By output, the rounded run whose selection is furthest from the expected one."""
-    found = sorted(
-        (n, bool(one.wrong), one.apart, i) for i, r in enumerate(roundings) for n, one in r.told.items()
-    )
-    return {name: roundings[i].told[name] for name, *_, i in found}  # the furthest away comes last
 
 
 def _rows_lost(places: _Placer, alike: Mapping[str, Aligned], precision: str) -> dict[str, Finding]:
@@ -180,7 +173,7 @@ def _as_by_rounding(output: str, reason: str, rounding: str) -> Finding:
 
 
 def _as_rounding_does(
-    comparisons: Sequence[Comparison], by_rounding: Sequence[Comparison], left: dict[str, Finding]
+    comparisons: Sequence[Comparison], by_rounding: Iterable[Comparison], left: dict[str, Finding]
 ) -> Iterator[Comparison]:
     """The comparisons, without disagreement where rounding alone is beyond the same bounds, at half as many elements.
 
@@ -240,7 +233,7 @@ class _Placer:
 
     def __init__(self, found: Mapping[str, Selection], wanted: Arrays, scores: Mapping[str, Scores]) -> None:
         self._found = {name: one for name, one in found.items() if name in wanted}
-        self._wanted, self._scores = wanted, scores
+        self.wanted, self._scores = wanted, scores
         self._groups = list(self._row_groups())
 
     def of(self, arrays: Arrays, noise: Mapping[str, Noise] | None = None) -> _Placed:
@@ -248,15 +241,15 @@ class _Placer:
         placed = _Placed(dict(arrays))
         for name, one in self._found.items():
             have = arrays.get(name)
-            if have is None or have.dtype != self._wanted[name].dtype:
+            if have is None or have.dtype != self.wanted[name].dtype:
                 continue
-            same = have.shape == self._wanted[name].shape and have.dtype.kind in "iu" and have.size
+            same = have.shape == self.wanted[name].shape and have.dtype.kind in "iu" and have.size
             scores = self._scores.get(one.scores)
             if one.kind in ("classes", "ranking") and same:
-                placed.told[name] = decided(one, self._wanted[name], have, scores)
+                placed.told[name] = decided(one, self.wanted[name], have, scores)
             elif one.kind == "set":
                 placed.told[name] = in_both(
-                    one, self._wanted[name], have, scores, self._scores.get(one.against)
+                    one, self.wanted[name], have, scores, self._scores.get(one.against)
                 )
             if name in placed.told:
                 placed.arrays[name] = placed.told[name].array
@@ -275,10 +268,44 @@ class _Placer:
                 groups[one.order, one.boxes, one.scores].append(name)
         for (order, _, _), names in groups.items():
             group = _RowGroup.of(
-                self._found[names[0]], names, self._wanted, self._scores, self._scores.get(order)
+                self._found[names[0]], names, self.wanted, self._scores, self._scores.get(order)
             )
             if group is not None:
                 yield group
+
+
+@dataclass(frozen=True)
+class _Rounding:
+    """What rounding does to the original's own outputs, in the places of those of `places`.
+
+    Outputs that a user expects may be others than the original's: what tells these apart is no rounding.
+    """
+
+    places: _Placer
+    measured: Allowance
+    placed: Sequence[_Placed]
+
+    @staticmethod
+    def of(
+        model: Model, places: _Placer, own: Arrays, ways: Sequence[Arrays], runs: RoundedRuns
+    ) -> _Rounding:
+        exact, small = places.of(own).arrays, [places.of(one).arrays for one in ways]
+        measured = allowance(exact, small, runs.precision, model.proto, runs.limits)
+        return _Rounding(places, measured, [places.of(one, measured.noise) for one in ways])
+
+    def furthest(self) -> dict[str, Aligned]:
+        """By output, the rounded run whose selection is furthest from the original's."""
+        found = sorted(
+            (n, bool(one.wrong), one.apart, i) for i, r in enumerate(self.placed) for n, one in r.told.items()
+        )
+        return {name: self.placed[i].told[name] for name, *_, i in found}  # the furthest away comes last
+
+    def compared(self, tolerances: Tolerances | None, at: str) -> Iterator[Comparison]:
+        """The comparisons of the rounded runs' rows."""
+        names = [name for group in self.places.rows() for name in group]
+        for one in self.placed:
+            rows = {name: self.places.wanted[name] for name in names if name in one.arrays}
+            yield from compare(rows, one.arrays, tolerances, self.measured.allowed, at, self.measured.noise)
 
 
 def _row_shape(outputs: Sequence[np.ndarray]) -> tuple[int, ...]:

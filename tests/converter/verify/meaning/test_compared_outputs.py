@@ -10,6 +10,7 @@ import pytest
 
 from tests.converter.models import parsed
 from tests.converter.verify.fake_engine import at
+from tests.converter.verify.judging import judged_graph, judged_in
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import reference
@@ -28,6 +29,7 @@ from trtsmith.converter.verify.meaning.selections import Selection, find_selecti
 from trtsmith.converter.verify.meaning.ties import Scores
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 from trtsmith.converter.verify.verdict_words import sentence
 
 Arrays = dict[str, np.ndarray]
@@ -293,6 +295,37 @@ def test_an_error_in_detections_is_found(
 ) -> None:
     found = detector.by({"dets": plant(detector.of()["dets"].copy())})
     assert not found.agrees and words in found.reason, found.reason
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda dets: np.delete(dets, 2, axis=1),
+        at((0, 2, 5), lambda old: (old + 1) % 3),
+        lambda dets: dets[:, :, [1, 0, 3, 2, 4, 5]],
+        lambda dets: dets * np.array([1.3, 1.3, 1.3, 1.3, 1, 1], np.float32),
+        lambda dets: dets * np.array([1, 1, 1, 1, 0.9, 1], np.float32),
+        lambda dets: dets + np.array([0, 0, 0, 0, 0, 1], np.float32),
+    ],
+    ids=["lost", "one class", "x and y", "scale", "scores", "classes"],
+)
+def test_detections_that_a_user_expects_and_the_model_has_not_disagree(
+    detector: Judged, spoil: Callable[[np.ndarray], np.ndarray], precision: str
+) -> None:
+    """Rounding is measured on the model's own detections: against what is expected it would differ as much."""
+
+    def judged(dets: np.ndarray) -> Verdict:
+        expected = {"dets": dets}
+        if precision == "fp32":
+            return judged_graph(detector.model, detector.model, detector.feeds, expected)
+        return judged_in(precision, detector.model, detector.model, detector.feeds, expected=expected)
+
+    right = detector.of()["dets"]
+    assert judged(right).status == AGREE
+    wrong = judged(spoil(right.copy()))
+    assert wrong.status == DISAGREE, wrong.findings
+    assert {"original differs", "original reshaped"} & {one.kind for one in wrong.findings}
 
 
 @pytest.mark.parametrize("apart", [1.0, 0.1])
