@@ -19,11 +19,11 @@ from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Values, parse_freeze, rewrite_frozen
-from trtsmith.converter.convert.infinite_weights import infinite_weights
 from trtsmith.converter.convert.plan import Plan, plan, with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Mended
 from trtsmith.converter.engine.builder.build_request import BuildResult
+from trtsmith.converter.model.infinite_weights import infinite_weights
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite

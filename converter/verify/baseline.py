@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -230,7 +230,8 @@ class Baseline:
         with suppress(ConversionError):
             for one, plain in zip(self.sets, self.plain, strict=True):
                 found |= self.original.unheld(one.feeds, plain)
-        return found
+        given = {"given": self.expected is not None}
+        return {name: replace(why, figures={**why.figures, **given}) for name, why in found.items()}
 
     @cached_property
     def doubts(self) -> Mapping[str, Finding]:

@@ -7,12 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from trtsmith.converter.base.errors import ConversionError
+from trtsmith.converter.model.infinite_weights import infinite_weights
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, allowance, in_words
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Outputs
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.constant_outputs import lost_constants
-from trtsmith.converter.verify.findings import Finding, finding
+from trtsmith.converter.verify.findings import INFINITE_WEIGHTS, NOT_FINITE, Finding, finding
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
 from trtsmith.converter.verify.rounding import GRIDS
@@ -145,6 +146,9 @@ def _explained(verdict: Verdict, baseline: Baseline) -> Verdict:
     """The verdict with what its reference rests on, and what else explains a difference or constant outputs."""
     lost = tuple(why for name, why in lost_constants(baseline.model).items() if name in verdict.outputs)
     verdict = replace(verdict, findings=(*verdict.findings, *lost))
+    if any(one.finding.kind == NOT_FINITE for one in verdict.left_out):
+        weights = (finding(INFINITE_WEIGHTS, told=told) for told in infinite_weights(baseline.model))
+        verdict = replace(verdict, findings=(*verdict.findings, *weights))
     if verdict.status == DISAGREE:
         verdict = _of_the_reference(verdict, baseline)
     if baseline.expected is not None:

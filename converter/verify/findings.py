@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+NOT_FINITE, INFINITE_WEIGHTS = "not finite", "infinite weights"
+"""Kinds of findings: an output that is NaN or infinite everywhere, and the model's own weights that may make it so."""
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -12,7 +12,7 @@ from trtsmith.converter.base.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXI
 from trtsmith.converter.verify import verdict_words
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json
-from trtsmith.converter.verify.findings import Finding, finding
+from trtsmith.converter.verify.findings import NOT_FINITE, Finding, finding
 from trtsmith.converter.verify.tolerances import Tolerances
 
 ENDS: Mapping[str, str] = {"min": "smallest", "opt": "usual", "max": "largest"}
@@ -214,7 +214,7 @@ class Proof:
         """
         mine = [c for c in comparisons if c.output == doubt.output]
         return (
-            (doubt.kind in ("trivial", "unchanging") or (self.given and doubt.kind != "not finite"))
+            (doubt.kind in ("trivial", "unchanging") or (self.given and doubt.kind != NOT_FINITE))
             and bool(mine)
             and all(c.equal for c in mine)
             and any(c.compared for c in comparisons)
@@ -328,7 +328,7 @@ def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str
         nowhere = next((c for c in mine if not c.compared and c.shape and 0 not in c.shape), None)
         silent = nowhere or next((c for c in mine if all(one.nothing for one in mine)), None)
         if silent is not None and silent.nothing and (nowhere or name not in constant):
-            kind, at = ("not finite", silent.at) if nowhere else ("trivial", "")
+            kind, at = (NOT_FINITE, silent.at) if nowhere else ("trivial", "")
             found[name] = finding(kind, name, at, nothing=silent.nothing)
     return found
 

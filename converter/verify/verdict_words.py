@@ -10,7 +10,7 @@ from shlex import quote
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost
-from trtsmith.converter.verify.findings import Finding
+from trtsmith.converter.verify.findings import INFINITE_WEIGHTS, NOT_FINITE, Finding
 
 _LEFT: Mapping[str, str] = {
     "said": "{text}",
@@ -27,7 +27,7 @@ _LEFT: Mapping[str, str] = {
     "own type: infinite": "the model's own {type} makes {count} of {of} elements infinite or NaN, which float32 does not",
     "own type: changed": "the model's own {type} changes it by {changed:.0%} against float32",
     "trivial": "{nothing}, in the reference too",
-    "not finite": "{nothing}, in the reference too",
+    NOT_FINITE: "{nothing}, in the reference too",
     "unchanging": "it is the same for {draws} generated inputs",
     "branch not taken": "it comes from the {branch} of If node {node!r}, which the inputs do not take",
 }
@@ -77,6 +77,7 @@ NOTES: Mapping[str, str] = {
     "definition differs": "with trtsmith's definition of {operators}, onnxruntime gives another {output!r}{place}, too",
     "lost constant": "no input changes {output!r}: {node} ({op_type}) {how} in float16, which holds 6e-08 to 65504; a "
     "number beyond that becomes 0 or infinity when the model is exported",
+    INFINITE_WEIGHTS: "{told}",
 }
 """By kind, what is to be known of the engine or of the reference: lines of their own."""
 
@@ -104,7 +105,9 @@ _FIXES: Mapping[str, str] = {
     "original differs": "check how the expected outputs were made: the exported model gives others",
     "original reshaped": "check how the expected outputs were made: the exported model gives others",
     "definition differs": "check your function of {operators}: trtsmith's definition gives other values",
-    "lost constant": "export the model in float32, and convert it with --precision fp16",
+    **dict.fromkeys(
+        ("lost constant", INFINITE_WEIGHTS), "export the model in float32, and convert it with --precision fp16"
+    ),
     "functions alone": "check your function of {operators}, and the plugin: nothing else computes it",
     "own definition": "compare with your framework: {reference}, or --inputs FILE.npz --expected FILE.npz",
     "fused": "compare with your framework: --inputs FILE.npz --expected FILE.npz",
@@ -124,7 +127,7 @@ _NO_SEARCH = (
 _OTHER_INPUTS: Mapping[str, str] = {
     "branch not taken": "give inputs that take it",
     "trivial": "give inputs for which it is not",
-    "not finite": "give inputs for which it is not",
+    NOT_FINITE: "give inputs for which it is not",
     "unchanging": "give inputs that change it",
 }
 """By kind, which inputs would do."""
@@ -205,7 +208,7 @@ def _advised(told: Told) -> Iterator[str]:
         return
     if told.cost is not None:
         yield told.cost.advice()
-    yield from (_filled(_FIXES[one.kind], one) for one in told.findings if one.kind == "lost constant")
+    yield from (_filled(_FIXES[one.kind], one) for one in told.findings if one.kind in ("lost constant", INFINITE_WEIGHTS))
     yield _about_left(told)
     for one in told.findings:
         yield _filled(_FIXES.get(one.kind, ""), one)
@@ -262,8 +265,8 @@ def _about_left(told: Told) -> str:
 def _about(left: Sequence[Finding], told: Told) -> str:
     """What to do about outputs that could not be compared, of which the first says why."""
     one = left[0]
-    if one.figures.get("is_output"):
-        return _filled(_EXPORTED, one)  # --precision fp32 leaves the types of outputs
+    if one.figures.get("is_output") or one.figures.get("given"):
+        return _filled(_EXPORTED, one)  # --precision fp32 leaves the types of outputs, and what a module in float16 gave
     if one.kind in _OTHER_INPUTS:
         return _with_inputs(told, _OTHER_INPUTS[one.kind])
     if one.kind in _FIXES:

@@ -66,7 +66,8 @@ def _lines(verdict: Verdict, advice: str) -> Iterator[str]:
 
 
 def _row(c: Comparison, status: str, told: str) -> tuple[str, ...]:
-    measured = c.agrees or bool(c.relative or c.max)  # of another shape, or NaN: there are no figures
+    # of another shape, or where nothing is finite, there are no figures
+    measured = bool(c.compared) and (c.agrees or bool(c.relative or c.max))
     numbers = [f"{value:.2e}" if measured else "-" for value in (c.relative, c.max, c.mean, c.p99)]
     pair = "" if c.expected is None else f": {c.actual:.6g}, expected {c.expected:.6g}"
     worst = ",".join(map(str, c.worst))

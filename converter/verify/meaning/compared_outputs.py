@@ -89,10 +89,10 @@ def compared(
     own = {n: v for n, v in plain.items() if n not in decide}
     ways = [{n: v for n, v in one.items() if n in own} for one in ways]
     places = _Placer(selections, wanted, scores)
-    rounding = _Rounding.of(model, places, own, ways, runs)
+    rounding = _RoundedRows.of(model, places, own, ways, runs)
     noise = rounding.measured.noise
     if given:
-        rounding = _Rounding.of(model, _Placer(selections, own, scores), own, ways, runs)
+        rounding = _RoundedRows.of(model, _Placer(selections, own, scores), own, ways, runs)
     measured = replace(rounding.measured, noise=noise)
     placed = places.of(actual, noise)
     alike = rounding.furthest()
@@ -275,7 +275,7 @@ class _Placer:
 
 
 @dataclass(frozen=True)
-class _Rounding:
+class _RoundedRows:
     """What rounding does to the original's own outputs, in the places of those of `places`.
 
     Outputs that a user expects may be others than the original's: what tells these apart is no rounding.
@@ -288,10 +288,10 @@ class _Rounding:
     @staticmethod
     def of(
         model: Model, places: _Placer, own: Arrays, ways: Sequence[Arrays], runs: RoundedRuns
-    ) -> _Rounding:
+    ) -> _RoundedRows:
         exact, small = places.of(own).arrays, [places.of(one).arrays for one in ways]
         measured = allowance(exact, small, runs.precision, model.proto, runs.limits)
-        return _Rounding(places, measured, [places.of(one, measured.noise) for one in ways])
+        return _RoundedRows(places, measured, [places.of(one, measured.noise) for one in ways])
 
     def furthest(self) -> dict[str, Aligned]:
         """By output, the rounded run whose selection is furthest from the original's."""

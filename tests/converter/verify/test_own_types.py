@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from tests.converter.cli.commands.running import Ran, trtsmith
+from tests.converter.models import parsed
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original
@@ -164,3 +165,30 @@ def test_an_output_that_its_type_does_not_hold_is_exported_in_float32(
     saved(tmp_path, "y = Mul (x, x)", "float[1,64] x) => (float[1,64] y")
     np.savez("x.npz", x=X.astype(np.float32))
     assert trtsmith(capsys, *command, "--precision", "fp16").code == 0
+
+
+def test_what_a_module_in_float16_gave_is_given_in_float32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In float32 the graph would be compared with what overflowed."""
+    monkeypatch.chdir(tmp_path)
+    model = load_model(saved(tmp_path, "s = Mul (x, x) y = Sqrt (s)"))
+    np.savez("x.npz", x=X)
+    np.savez("y.npz", **Original(model).run({"x": X}))
+    command = ("convert", "m.onnx", "-o", "e.plan", "--inputs", "x.npz", "--expected", "y.npz", "--force")
+    told = "next: export the model in float32, and convert it with --precision fp16, which keeps such nodes in float32\n"
+    assert told in trtsmith(capsys, *command).out
+    assert trtsmith(capsys, *command, "--precision", "fp32").code != 0
+
+
+def test_infinite_weights_are_the_cause_and_no_inputs_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    weights = {"w": np.array([[np.inf, 1]], np.float16), "v": np.ones((64, 1), np.float16)}
+    text = "(float16[1,64] x) => (float16[1,2] y) { a = MatMul (x, v) b = Mul (a, w) s = ReduceSum (b) y = Add (s, w) }"
+    parsed(tmp_path / "m.onnx", text, weights)
+    ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan")
+    assert "next: export the model in float32, and convert it with --precision fp16\n" in ran.out
+    assert "\ninitializer 'w' has 1 infinite value: its type does not hold the weights" in ran.out
+    assert " -         -    -     -    -" in ran.out  # no figures of numbers that are not finite
