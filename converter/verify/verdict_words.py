@@ -106,7 +106,8 @@ _FIXES: Mapping[str, str] = {
     "original reshaped": "check how the expected outputs were made: the exported model gives others",
     "definition differs": "check your function of {operators}: trtsmith's definition gives other values",
     **dict.fromkeys(
-        ("lost constant", INFINITE_WEIGHTS), "export the model in float32, and convert it with --precision fp16"
+        ("lost constant", INFINITE_WEIGHTS),
+        "export the model in float32, and convert it with --precision fp16",
     ),
     "functions alone": "check your function of {operators}, and the plugin: nothing else computes it",
     "own definition": "compare with your framework: {reference}, or --inputs FILE.npz --expected FILE.npz",
@@ -208,7 +209,11 @@ def _advised(told: Told) -> Iterator[str]:
         return
     if told.cost is not None:
         yield told.cost.advice()
-    yield from (_filled(_FIXES[one.kind], one) for one in told.findings if one.kind in ("lost constant", INFINITE_WEIGHTS))
+    yield from (
+        _filled(_FIXES[one.kind], one)
+        for one in told.findings
+        if one.kind in ("lost constant", INFINITE_WEIGHTS)
+    )
     yield _about_left(told)
     for one in told.findings:
         yield _filled(_FIXES.get(one.kind, ""), one)
@@ -266,7 +271,9 @@ def _about(left: Sequence[Finding], told: Told) -> str:
     """What to do about outputs that could not be compared, of which the first says why."""
     one = left[0]
     if one.figures.get("is_output") or one.figures.get("given"):
-        return _filled(_EXPORTED, one)  # --precision fp32 leaves the types of outputs, and what a module in float16 gave
+        return _filled(
+            _EXPORTED, one
+        )  # --precision fp32 leaves the types of outputs, and what a module in float16 gave
     if one.kind in _OTHER_INPUTS:
         return _with_inputs(told, _OTHER_INPUTS[one.kind])
     if one.kind in _FIXES:

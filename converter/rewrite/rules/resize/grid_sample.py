@@ -10,7 +10,8 @@ TensorRT-RTX 1.6.1 takes other elements where the image of a GridSample is a val
 an Unsqueeze gives four, and the result is reshaped to fewer than four again: x.unsqueeze(0) sampled and squeezed, or values
 [N, L, C] of attention. Seen on an H200 in float32; elementwise operators in between change nothing. Results that keep four
 axes are right, and so are five axes merged and split, and images that a convolution, a Transpose or a reduction computes. So
-the image goes through a maximum over an axis of one element.
+the image goes through a maximum over an axis of one element. That takes a third of a float16 engine's time where attention
+samples images (deformable DETR on 800x1333: 14.5 ms, and 10.7 without, on an H200), whose results are stacked and keep four.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ _FAULT = Fault(
 _RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 
 _BREAKS = ("Conv", "ConvTranspose", "Pad", "ReduceMax", "ReduceMean", "ReduceSum", "Transpose")
-"""Whose results are sampled as they are; of other operators nothing is known."""
+"""Whose results are sampled as they are, and which take samples as they are; of other operators nothing is known."""
 
 _MOST = 64
-"""Nodes that are looked at behind an image."""
+"""Nodes that are looked at on either side."""
 
 
 @node_rule("grid-sample-ranks", "GridSample", faults=(_FAULT,))
 def grid_sample_ranks_rule(node: NodeView) -> Replacement | None:
     """Passes images that a Reshape gives four axes to GridSample through a reduction."""
-    if node.rank(0) != 4 or not _had_fewer_axes(node):
+    if node.rank(0) != 4 or not _had_fewer_axes(node) or not _gets_fewer_axes(node):
         return None
     w = Writer(node)
     image = w.ReduceMax(w.Unsqueeze(w.x[0], axes=[0]), axes=[0], keepdims=0)
@@ -69,6 +70,23 @@ def _had_fewer_axes(node: NodeView) -> bool:
         left += [
             (maker, i) for i in range(len(maker.inputs)) if maker.rank(i) == 4 and not maker.is_constant(i)
         ]
+    return False
+
+
+def _gets_fewer_axes(node: NodeView) -> bool:
+    left, seen = [node], 0
+    while left and seen < _MOST:
+        maker = left.pop()
+        for proto in (proto for index in range(len(maker.outputs)) for proto in maker.readers(index)):
+            reader = None if proto is None else maker.maker_of(proto.output[0])
+            seen += 1
+            if reader is None or reader.is_a(*_BREAKS):
+                continue
+            shape = reader.output_shape(0)
+            if reader.is_a(*_RESHAPES) and (shape is None or len(shape) < 4):
+                return True
+            if shape is not None and len(shape) >= 4:
+                left.append(reader)
     return False
 
 

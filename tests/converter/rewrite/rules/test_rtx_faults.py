@@ -28,6 +28,7 @@ from trtsmith.converter.verify.reduced import run_in_types
 
 CONSTANTS = {
     "first": np.array([0]),
+    "leading": np.array([0, 1]),
     "second": np.array([1]),
     "both": np.array([2, 3]),
     "rows": np.array([1, 2]),
@@ -86,7 +87,7 @@ STATES = (
     "h = LSTM <hidden_size = 3> (x, wi, wr) q = Squeeze (h, second) t = Transpose <perm = [1, 2, 0]> (q) "
 )
 MAPS = STATES + "v = Unsqueeze (t, third) "
-GRID = "(float{} x, float[1, 3, 4, 2] g) => (float[1, 2, 3, 4] y)"
+GRID = "(float{} x, float[1, 3, 4, 2] g) => (float{} y)"
 
 Bodies = tuple[str, ...]
 TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
@@ -244,9 +245,26 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
     (branch_sums_rule, CONVOLVED.format("float16"), (), ("c = Conv (x, k) d = Conv (x, k) y = Add (c, d)",)),
     (
         grid_sample_ranks_rule,
-        GRID.format("[2, 5, 6]"),
-        ("u = Unsqueeze (x, first) y = GridSample (u, g)", "k = Unsqueeze (x, first) u = Relu (k) y = GridSample (u, g)"),
+        GRID.format("[2, 5, 6]", "[2, 3, 4]"),
+        (
+            "u = Unsqueeze (x, first) s = GridSample (u, g) y = Squeeze (s, first)",
+            "k = Unsqueeze (x, first) u = Relu (k) s = GridSample (u, g) r = Relu (s) y = Squeeze (r, first)",
+            "u = Unsqueeze (x, first) s = GridSample (u, g) v = Unsqueeze (s, first) y = Squeeze (v, leading)",
+        ),
+        ("u = Unsqueeze (x, first) s = GridSample (u, g) r = ReduceSum (s, first) y = Squeeze (r, first)",),
+    ),
+    # a result that keeps four axes, and one that is stacked
+    (
+        grid_sample_ranks_rule,
+        GRID.format("[2, 5, 6]", "[1, 2, 3, 4]"),
         (),
+        ("u = Unsqueeze (x, first) y = GridSample (u, g)",),
+    ),
+    (
+        grid_sample_ranks_rule,
+        GRID.format("[2, 5, 6]", "[2, 1, 2, 3, 4]"),
+        (),
+        ("u = Unsqueeze (x, first) s = GridSample (u, g) v = Unsqueeze (s, first) y = Concat <axis = 0> (v, v)",),
     ),
     (
         resize_behind_loops_rule,
@@ -266,13 +284,25 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
     ),
     (resize_behind_loops_rule, LSTM.format("5", "a, b, c"), (), (STATES + "y = Resize (t, , longer)",)),
     # four axes all along, five merged, an image that a Transpose gives
-    (grid_sample_ranks_rule, GRID.format("[1, 2, 5, 6]"), (), ("u = Relu (x) y = GridSample (u, g)",)),
-    (grid_sample_ranks_rule, GRID.format("[1, 1, 2, 5, 6]"), (), ("u = Squeeze (x, first) y = GridSample (u, g)",)),
     (
         grid_sample_ranks_rule,
-        GRID.format("[2, 6, 5]"),
+        GRID.format("[1, 2, 5, 6]", "[2, 3, 4]"),
         (),
-        ("k = Unsqueeze (x, first) u = Transpose <perm = [0, 1, 3, 2]> (k) y = GridSample (u, g)",),
+        ("u = Relu (x) s = GridSample (u, g) y = Squeeze (s, first)",),
+    ),
+    (
+        grid_sample_ranks_rule,
+        GRID.format("[1, 1, 2, 5, 6]", "[2, 3, 4]"),
+        (),
+        ("u = Squeeze (x, first) s = GridSample (u, g) y = Squeeze (s, first)",),
+    ),
+    (
+        grid_sample_ranks_rule,
+        GRID.format("[2, 6, 5]", "[2, 3, 4]"),
+        (),
+        (
+            "k = Unsqueeze (x, first) u = Transpose <perm = [0, 1, 3, 2]> (k) s = GridSample (u, g) y = Squeeze (s, first)",
+        ),
     ),
     (
         tokens_as_maps_rule,
