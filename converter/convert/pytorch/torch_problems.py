@@ -94,9 +94,10 @@ def export_problem(error: Exception, name: str) -> Problem:
     if _CONSTRAINTS.search(said):
         suggested = _SUGGESTED.search(said)
         fix = f"dynamic_shapes with {' '.join(suggested[1].split())}" if suggested else "other dynamic_shapes"
-        if _GUARD.search(
-            said
-        ):  # PyTorch cannot prove that a size divides another, as behind padding to windows
+        windows = _GUARD.search(said) and "//" in said
+        if not windows:
+            fix = f"write sizes in the module as x.shape[0] and not as numbers, so that they follow the input; or {fix}"
+        else:  # PyTorch cannot prove that a size divides another, as behind padding to windows
             fix += (
                 "; or, for a module that pads to whole windows, torch.onnx.export(..., dynamo=False, dynamic_axes=...) and "
                 "the file that it writes: it keeps sizes that are computed, and has of each branch what the example takes"

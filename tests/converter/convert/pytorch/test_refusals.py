@@ -117,7 +117,11 @@ REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, 
     ),
     "a dimension that is not dynamic": (
         made_of(lambda self, x: x.reshape(6, 2)), (4, 3), {"dynamic_shapes": ({0: Dim("n", min=1, max=9)},)},
-        ("dimension", "dynamic_shapes"),
+        ("dimension", "x.shape[0] and not as numbers, so that they follow the input; or dynamic_shapes with n = 4"),
+    ),
+    "a reshape for one image": (
+        made_of(lambda self, x: x.reshape(1, 8, -1)), (2, 8, 4), {"dynamic_shapes": ({0: Dim("n", min=1, max=9)},)},
+        ("dimension", "fix:      write sizes in the module as x.shape[0] and not as numbers"),
     ),
     "a module that raises": (
         made_of(raises, "Raises"), (2,), {}, ("ValueError: I do not like this", "the module Raises"),
