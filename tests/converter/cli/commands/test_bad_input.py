@@ -234,7 +234,9 @@ def test_a_dry_run_plans_by_the_recipe(cli: Cli) -> None:
     ran = cli("convert relu.onnx --dry-run --recipe r.json")
     assert ran.code == 0 and "float16" in ran.out, ran
     Path("r.json").write_text('{"choices": {"precision": "fp16", "keep_fp32": "Relu"}}')
-    assert "1 kept in float32 (1 × --keep-fp32 Relu)" in cli("convert relu.onnx --dry-run --recipe r.json").out
+    assert (
+        "1 kept in float32 (1 × --keep-fp32 Relu)" in cli("convert relu.onnx --dry-run --recipe r.json").out
+    )
 
 
 def test_all_problems_at_once(cli: Cli) -> None:
