@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.base.user_function import import_file
 from trtsmith.converter.convert.pytorch.torch_problems import raising_line
 from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchModule
@@ -42,11 +43,12 @@ def called(factory: TorchFactory) -> TorchModule:
         raise UsageError(_raised(error, name, f"the module {place!r} cannot be imported")) from error
     for part in path.split("."):
         if not hasattr(function, part):
+            near = nearest(part, dir(function))
             raise UsageError(
                 f"the module {place!r} has no {path!r}",
                 name,
                 "package.module:function or FILE.py:function of an existing function",
-                "correct the name",
+                f"did you mean {near!r}?" if near else "correct the name",
             )
         function = getattr(function, part)
     if isinstance(function, _MODULES):
