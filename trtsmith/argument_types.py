@@ -79,6 +79,12 @@ _NAMES = "convert the file of torch.onnx.export, which takes {0}: trtsmith.conve
 _ELSEWHERE = {
     ("convert", "input_names"): _NAMES.format("input_names"),
     ("convert", "output_names"): _NAMES.format("output_names"),
+    (
+        "convert",
+        "report",
+    ): "print(done) shows the result; done.verdict.to_json() and the manifest have it as data",
+    ("verify", "report"): "print(verdict) shows it; verdict.to_json() has it as data",
+    ("check", "report"): "the result has all of it: analysis.plan.nodes, analysis.problems",
     ("tune", "plan"): "it is on the command line: trtsmith tune MODEL --plan",
 }
 """By function and argument: how else one gets it."""

@@ -15,8 +15,8 @@ from trtsmith.converter.base.options.kinds import OptionKind
 T = TypeVar("T")
 
 _FLAG = re.compile(
-    r"`[^`]*`|\btrtsmith [a-z]+ [^;]*"  # commands of a terminal stay as they are
-    r"|(?<![\w-])--(?P<flag>[a-z][a-z0-9-]*)(?:[ =](?P<value>'[^']*'|[^\s;()'\"]*[^\s;,()'\".:]))?"
+    r"`[^`]*`|\btrtsmith [a-z]+ [^;]*|\bpolygraphy [^;,]*"  # commands of a terminal stay as they are
+    r"|(?<![\w-])(?:--(?=[a-z]{2})|-(?=o ))(?P<flag>[a-z][a-z0-9-]*)(?:[ =](?P<value>'[^']*'|[^\s;()'\"]*[^\s;,()'\".:]))?"
 )
 _VALUE = re.compile(r"'.*'|.*[0-9=/:*.\[].*|[A-Z][A-Z_|]*(?:\.[a-z]+)?")
 """A word behind a flag that is its value, and not one of the sentence: quoted, a number, a file, a range, or CAPITALS."""
@@ -39,7 +39,7 @@ class ArgumentWords:
         flag, value = found["flag"], found["value"]
         if flag is None:
             return found[0]
-        rest = found[0][len(flag) + 2 :]
+        rest = found[0][found.end("flag") - found.start() :]
         if _NONE.get(flag) in self._kinds:
             return f"{_NONE[flag]}=None{rest}"
         negative = flag.startswith("no-") and flag[3:].replace("-", "_") in self._kinds

@@ -23,6 +23,8 @@ from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.option_values import check_values, is_seconds
 from trtsmith.converter.base.options.declared import Options, options_of, with_defaults
 from trtsmith.converter.base.options.kinds import (
+    ARRAYS,
+    SHAPES,
     Arrays,
     Paths,
     Progress,
@@ -50,6 +52,8 @@ ModelLike = StrPath | bytes | onnx.ModelProto | Any
 
 Example = StrPath | tuple[Any, ...] | None
 """Example arguments of a module; of a model file, the output's path may stand in their place."""
+
+_RANGES = SHAPES.example.partition(", or")[0]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -151,13 +155,22 @@ def _refuse(name: str, given: Mapping[str, Any]) -> None:
             f"{argument} is given for a model that does not come from PyTorch",
             f"{name}: {argument}",
             "a torch.nn.Module or ExportedProgram",
-            "leave it out",
+            _instead(argument, value),
         )
         for argument, value in given.items()
         if value is not None
     ]
     if problems:
         raise UsageError(problems)
+
+
+def _instead(argument: str, value: object) -> str:
+    """What stands for such an argument where the model is an ONNX file."""
+    if argument == "dynamic_shapes":
+        return f"give the smallest, usual and largest sizes: shapes={_RANGES}"
+    if argument == "args" and isinstance(value, Mapping):
+        return f"give sizes as shapes={_RANGES}, and arrays as inputs={ARRAYS.example}"
+    return "leave it out"
 
 
 def _serialised(model: onnx.ModelProto) -> bytes:

@@ -10,6 +10,7 @@ from typing_extensions import Unpack
 
 from trtsmith import report_files
 from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options import keywords
 from trtsmith.converter.base.options.declared import only, with_defaults
 from trtsmith.converter.base.options.kinds import (
@@ -42,6 +43,10 @@ VERIFICATION = (
 
 
 def verification_of(model: ModelSource, engine: Path, given: Any) -> VerifyOptions:
+    """UsageError for an engine and a model in each other's place."""
+    if isinstance(model, Path) and engine.suffix == ".onnx" and model.suffix != ".onnx":
+        what, expected = "the engine and the model are swapped", "the model first, then the engine"
+        raise UsageError(what, f"{model} {engine}", expected, f"write {engine} before {model}")
     return stage_options(
         VerifyOptions,
         VERIFICATION,

@@ -17,6 +17,7 @@ from trtsmith.converter.base.options.kinds import Freeze
 from trtsmith.converter.base.options.shapes import ShapeRange, check_ranges
 from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.progress import Progress, steps_of
+from trtsmith.converter.convert.fixed_outputs import fixed_outputs
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Values, parse_freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan, with_libraries
@@ -161,11 +162,12 @@ def analyse(
         frozen = dict(options.frozen)
         plain = rewrite(original, target, freeze=frozen, profile=options.ranges, progress=options.progress)
     foreign = foreign_plugins(options.plugins, options.target)
-    weights = infinite_weights(original)
+    sizes = {} if options.ranges is None else options.ranges.sizes
+    warnings = (*infinite_weights(original), *fixed_outputs(original, plain.model, sizes))
 
     def settled(planned: Plan) -> Plan:
         known = with_libraries(planned) if options.compiled else planned
-        return replace(known, warnings=(*known.warnings, *weights))
+        return replace(known, warnings=(*known.warnings, *warnings))
 
     steps_of(options.progress)(f"planning {counted(len(plain.model.proto.graph.node), 'node')}")
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)

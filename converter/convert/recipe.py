@@ -22,6 +22,8 @@ FORMAT = 1
 SUFFIX = ".recipe.json"
 """Of the file beside an engine."""
 
+_EXAMPLE = '{"choices": {"precision": "fp16", "keep_fp32": ["LayerNormalization"], "keep_only": true}}'
+
 
 @dataclass(frozen=True)
 class Choices(PlainData):
@@ -79,19 +81,21 @@ class Recipe(PlainData):
 
 
 def load_recipe(path: Path) -> Recipe:
-    """UsageError for a file that is no recipe."""
-    where, expected = f"--recipe {path}", "a file that `trtsmith tune` wrote"
+    """UsageError for a file that is no recipe. A single text stands for a list of one."""
+    where, expected = f"--recipe {path}", f"a file that `trtsmith tune` wrote, or one such as {_EXAMPLE}"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
+        match document:
+            case {"choices": {"keep_fp32": str(one)} as choices}:
+                choices["keep_fp32"] = [one]
         recipe = Recipe.from_json(document)
     except OSError as error:
         raise UsageError(
             f"the recipe cannot be read: {error.strerror}", where, expected, "correct the path"
         ) from error
     except (ValueError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise UsageError(
-            f"the file is no recipe: {error}", where, expected, "name another file, or correct it"
-        ) from error
+        what = f"the file is no recipe: {error}".replace("`$.", "`")
+        raise UsageError(what, where, expected, "write it in that form, or name another file") from error
     if recipe.format != FORMAT:
         what = f"the recipe has format {recipe.format}, and this trtsmith reads {FORMAT}"
         raise UsageError(what, where, expected, "tune the model again")

@@ -12,7 +12,7 @@ import numpy as np
 
 from trtsmith.converter.base.arrays import told_source
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.base.options.kinds import COUNT, KINDS, SHAPES, VALUES, Flag
+from trtsmith.converter.base.options.kinds import KINDS, MEBIBYTES, SHAPES, VALUES, Flag
 from trtsmith.converter.base.options.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.base.options.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.base.progress import Progress
@@ -87,7 +87,7 @@ class SearchForm:
             f"memory for intermediate values at a time ({MEMORY >> 20}): once on the device, twice on the host",
             "MIB",
             default=MEMORY >> 20,
-            kind=replace(COUNT, read=lambda given, name: given << 20),
+            kind=replace(MEBIBYTES, read=lambda given, name: given << 20),
         ),
     ] = MEMORY
 

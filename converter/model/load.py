@@ -28,6 +28,7 @@ from trtsmith.converter.model.tensors import (
     reference_of,
     set_reference,
 )
+from trtsmith.converter.model.torch_files import saved_module
 from trtsmith.converter.model.weights import MappedFile, open_external_file, open_model_file
 from trtsmith.converter.model.wire import MalformedError, cut_weights
 from trtsmith.importers.problem import Problem
@@ -140,6 +141,8 @@ def _foreign(file: MappedFile, why: str, where: str, expected: str) -> Problem:
     start = bytes(file.bytes[:64]).lower()
     for offset, mark, what, fix in FOREIGN:
         if start[offset : offset + len(mark)] == mark.lower():
+            if fix is _FROM_WEIGHTS:
+                what, fix = saved_module(file.path) or (what, fix)
             return Problem(f"The file is {what}, and not an ONNX model.", where, expected, fix)
     fix = "name the .onnx file itself, or export it again"
     if start and all(byte in b"\t\n\r" or 32 <= byte < 127 for byte in start):

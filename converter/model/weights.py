@@ -112,12 +112,10 @@ def open_model_file(path: Path) -> MappedFile:
             "The model file cannot be read: permission denied.", "give yourself read permission"
         ) from None
     except (OSError, ValueError) as error:  # ValueError: not a regular file, or a NUL byte in the path
-        what = (
-            "The model path is a folder."
-            if _is_folder(path)
-            else f"The model file cannot be opened: {error}."
-        )
-        raise refuse(what, "name the .onnx file itself") from None
+        if _is_folder(path):
+            fix = f"name the .onnx file itself; `trtsmith batch {shlex.quote(str(path))}` converts all models of a folder"
+            raise refuse("The model path is a folder.", fix) from None
+        raise refuse(f"The model file cannot be opened: {error}.", "name the .onnx file itself") from None
 
 
 def _nearest_model(path: Path) -> Path | None:

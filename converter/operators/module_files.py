@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import RLock
 from types import ModuleType
 
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.base.user_function import import_file
 from trtsmith.converter.operators.package_files import outermost_folder, package_of_folder
 from trtsmith.converter.operators.sources import OperatorSource
@@ -58,8 +59,12 @@ def _dotted(source: OperatorSource) -> ModuleType:
             raise
         what = f"there is no module {error.name!r}"
         where = f"Python's path; nor is there a file or folder {source.spec!r} in {Path.cwd()}"
+        near = nearest(
+            source.spec, (one.name for one in Path().iterdir() if one.is_dir() or one.suffix == ".py")
+        )
+        fix = f"did you mean {near}? " if near else ""
         raise source.problem(
-            what, where, _FORMS, "install the package, or give the path of its file"
+            what, where, _FORMS, f"{fix}install the package, or give the path of its file"
         ) from None
 
 

@@ -10,6 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.base.output_file import replacing
 
 DETECTOR = Path(__file__).parent / "detector"
@@ -74,7 +75,9 @@ def write_samples(names: Sequence[str], folder: Path) -> list[str]:
     unknown = [name for name in names if name not in SAMPLES]
     if unknown:
         said = f"there is no sample {unknown[0]!r}"
-        raise UsageError(said, f"trtsmith sample {unknown[0]}", ", ".join(SAMPLES), "name one of these")
+        near = nearest(unknown[0], SAMPLES)
+        fix = f"did you mean {near}?" if near else "name one of these"
+        raise UsageError(said, f"trtsmith sample {unknown[0]}", ", ".join(SAMPLES), fix)
     files: dict[str, bytes] = {}
     for name in names:
         files |= _files(name)

@@ -14,7 +14,9 @@ from trtsmith.argument_words import ArgumentWords
 from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.base.options.declared import options_of
 
-WORDS = ArgumentWords({option.name: option.kind for option in options_of(CONVERSION)}, {"fp": "precision"})
+WORDS = ArgumentWords(
+    {option.name: option.kind for option in options_of(CONVERSION)}, {"fp": "precision", "o": "output"}
+)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,11 @@ WORDS = ArgumentWords({option.name: option.kind for option in options_of(CONVERS
         (
             "trtsmith locate m.onnx --inputs a.npz; or --inputs",
             "trtsmith locate m.onnx --inputs a.npz; or inputs",
+        ),
+        ("-o a/b.plan exists; -o=x stays", 'output="a/b.plan" exists; -o=x stays'),
+        (
+            "polygraphy surgeon prune MODEL -o PRUNED, then --target sm86",
+            'polygraphy surgeon prune MODEL -o PRUNED, then target="sm86"',
         ),
         ("--nonsense stays, and so does a--force", "--nonsense stays, and so does a--force"),
     ],

@@ -118,6 +118,15 @@ def test_the_bytes_of_a_model_have_the_fingerprint_of_its_file(proto: onnx.Model
         ({"inputs": {"z": X}}, "no array for input 'x'"),
         ({"inputs": {"x": X}, "expected": {"z": X}}, "no array for output 'y'"),
         ({"args": (X,)}, "args is given for a model that does not come from PyTorch"),
+        (
+            {"args": {"x": (2, 4, 4)}},
+            'sizes as shapes={"x": [(1, 4), (2, 4), (8, 4)]}, and arrays as inputs={"x": array}',
+        ),
+        (
+            {"dynamic_shapes": {"x": {0: "n"}}},
+            'usual and largest sizes: shapes={"x": [(1, 4), (2, 4), (8, 4)]}',
+        ),
+        ({"output": "none/x.plan"}, 'where:    output="none/x.plan"'),
         ({"save_onnx": "o.onnx"}, "save_onnx is given"),
         ({"args": "a.plan", "output": "b.plan"}, "the output is named twice"),
         ({"precision": "int8", "calibration": {"x": X[:, :2]}}, "input 'x' is float32[2, 2, 4]"),

@@ -180,6 +180,13 @@ def test_results_are_short_in_a_session(tmp_path: Path) -> None:
             "input_names",
             "convert the file of torch.onnx.export, which takes input_names: ...",
         ),
+        (
+            trtsmith.convert,
+            "report",
+            "print(done) shows the result; done.verdict.to_json() and the manifest ...",
+        ),
+        (trtsmith.verify, "report", "print(verdict) shows it; verdict.to_json() has it as data"),
+        (trtsmith.check, "report", "the result has all of it: analysis.plan.nodes, analysis.problems"),
         (trtsmith.tune, "plan", "it is on the command line: trtsmith tune MODEL --plan"),
     ],
 )

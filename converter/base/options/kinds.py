@@ -269,6 +269,14 @@ def _several(takes: Callable[[Any], bool]) -> Callable[[Any], bool]:
     )
 
 
+def _mebibytes(value: Any) -> str:
+    """The number of MiB that a text such as "4GB" or "512" says."""
+    found = (
+        re.fullmatch(r"(\d+(?:\.\d+)?) *([MG]?)(?:i?B)?", value, re.IGNORECASE) if _is_text(value) else None
+    )
+    return f"{float(found[1]) * (1024 if found[2].upper() == 'G' else 1):.0f}" if found else ""
+
+
 _REPEATED: Mapping[str, Any] = {"action": "append", "default": []}
 _FILES = {**_REPEATED, "type": Path}
 _TEXTS = _several(_is_text)
@@ -299,6 +307,7 @@ DEVICE = replace(
 )
 NUMBER = OptionKind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
 COUNT = replace(NUMBER, flag={"type": positive_int})
+MEBIBYTES = replace(COUNT, expected="a whole number of MiB", example="4096", meant=_mebibytes)
 SECONDS = OptionKind(
     "float", "a number", "1.5", lambda value: isinstance(value, Real), flag={"type": positive_seconds}
 )

@@ -166,6 +166,7 @@ def _has(document: Any, keys: KeyPath) -> bool:
 
 def _text(path: Path) -> str:
     where, expected = str(path), "a zoo's file: TOML in UTF-8"
+    either = f"{expected}; or a folder of models"
     try:
         if path.is_dir():
             fix = f"write a zoo of its models with: trtsmith batch --init {path} -o zoo.toml"
@@ -176,10 +177,10 @@ def _text(path: Path) -> str:
             data = stream.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         said = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"it cannot be read: {said}", where, expected, "correct the path") from None
+        raise UsageError(f"it cannot be read: {said}", where, either, "correct the path") from None
     if path.suffix in (".onnx", ".pt2"):
         fix = f"trtsmith convert {path}; or name its folder: trtsmith batch {path.parent}"
-        raise UsageError("it is a model", where, f"{expected}; or a folder of models", fix)
+        raise UsageError("it is a model", where, either, fix)
     if len(data) > MOST_BYTES:
         what, fix = f"it has more than {MOST_BYTES >> 20} MiB", "name models by globs, or make several zoos"
         raise UsageError(what, where, expected, fix)

@@ -17,7 +17,7 @@ from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.help_text import HelpText
 from trtsmith.converter.cli.parsing.other_flags import FLAGS
-from trtsmith.converter.cli.parsing.other_tools import foreign_flag, mixed_precision
+from trtsmith.converter.cli.parsing.other_tools import foreign_flag, image_shape, mixed_precision
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.importers.problem import Problem
 
@@ -263,10 +263,11 @@ class CommandParser(argparse.ArgumentParser):
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
         value = value if sign or following.startswith("-") else following
         foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)
-        mixed = mixed_precision(self._words)
-        if foreign is not None and mixed and " --precision " in foreign.fix:
-            form = mixed if foreign.fix.startswith("write --precision") else f"trtsmith convert ... {mixed}"
-            foreign = replace(foreign, here=form, fix=f"write {form} in place of both")
+        for merged in (mixed_precision(self._words), image_shape(self._words)):
+            flag = merged.partition(" ")[0]
+            if foreign is not None and merged and f" {flag} " in foreign.fix:
+                form = merged if foreign.fix.startswith(f"write {flag}") else f"trtsmith convert ... {merged}"
+                foreign = replace(foreign, here=form, fix=f"write {form} in place of both")
         if foreign is not None:
             return Problem(
                 f"{what}; it is a flag of {foreign.tool}", self._where(), foreign.here, foreign.fix

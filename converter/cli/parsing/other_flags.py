@@ -68,7 +68,9 @@ def _flags(
 ) -> dict[str, Other]:
     """Entries for the flags of other tools for one purpose. ways: trtsmith's flag, and its commands."""
     mine, theirs = trtexec.split(), polygraphy.split()
-    tools = dict.fromkeys(exporters.split(), EXPORTERS) | dict.fromkeys(mine, TRTEXEC)
+    exported = exporters.split()
+    tools = dict.fromkeys(exported, EXPORTERS)
+    tools |= {name: f"{TRTEXEC} and {EXPORTERS}" if name in exported else TRTEXEC for name in mine}
     tools |= {name: BOTH if name in mine else POLYGRAPHY for name in theirs}
     ours = tuple(OurWay(words, tuple(commands.split())) for words, commands in ways)
     return {name: Other(tool, ours, note, value, take) for name, tool in tools.items()}
@@ -104,7 +106,7 @@ FLAGS: dict[str, Other] = {
         "--batch --maxBatch",
         "",
         ("--shapes NAME=VALUEx3x640x640", f"{_READERS} verify bench"),
-        exporters="--batch-size --batch_size",
+        exporters="--batch --batch-size --batch_size",
         note="the batch is a size of each input",
         value="4",
     ),
@@ -167,7 +169,9 @@ FLAGS: dict[str, Other] = {
         ("--io-precision", "convert rewrite"),
         note="types; layouts stay linear",
     ),
-    **_flags("--device", "", note="the first GPU is used: CUDA_VISIBLE_DEVICES chooses it"),
+    **_flags(
+        "--device", "", exporters="--device", note="the first GPU is used: CUDA_VISIBLE_DEVICES chooses it"
+    ),
     **_flags("", "--use-dla", ("--use-dla-core 0", "convert")),
     **_flags(
         "--allowGPUFallback", "--allow-gpu-fallback", note="--use-dla-core falls back to the GPU always"

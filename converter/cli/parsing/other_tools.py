@@ -52,6 +52,15 @@ def mixed_precision(words: Sequence[str]) -> str:
     return f"--precision {low}+{rest}" if low and rest else ""
 
 
+def image_shape(words: Sequence[str]) -> str:
+    """What a batch and an image size of an exporter together are here; "" unless both are given as numbers."""
+    batch, size = (
+        re.search(rf"(?<!\S)(?:--)?(?:{names})[ =](\d+)(?!\S)", " ".join(words))
+        for names in ("batch|batch[-_]size", "imgsz|img-size")
+    )
+    return f"--shapes NAME={batch[1]}x3x{size[1]}x{size[1]}" if batch and size else ""
+
+
 def _has(way: OurWay, flags: Sequence[str]) -> bool:
     """Whether the command has the flag; positional arguments always exist."""
     return not way.words.startswith("--") or way.words.split()[0] in flags

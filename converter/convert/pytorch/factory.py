@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -14,11 +13,11 @@ from typing import Any
 import torch
 
 from trtsmith.converter.base.errors import UsageError
-from trtsmith.converter.base.process.package_folders import PACKAGE_FOLDERS
+from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.base.user_function import import_file
+from trtsmith.converter.convert.pytorch.torch_problems import raising_line
 from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchModule
 from trtsmith.converter.operators.module_files import module_name
-from trtsmith.converter.scaffold.torch_source import is_installed
 from trtsmith.importers.problem import Problem
 
 _MODULES = (torch.nn.Module, torch.export.ExportedProgram)
@@ -44,11 +43,12 @@ def called(factory: TorchFactory) -> TorchModule:
         raise UsageError(_raised(error, name, f"the module {place!r} cannot be imported")) from error
     for part in path.split("."):
         if not hasattr(function, part):
+            near = nearest(part, dir(function))
             raise UsageError(
                 f"the module {place!r} has no {path!r}",
                 name,
                 "package.module:function or FILE.py:function of an existing function",
-                "correct the name",
+                f"did you mean {near!r}?" if near else "correct the name",
             )
         function = getattr(function, part)
     if isinstance(function, _MODULES):
@@ -122,21 +122,11 @@ def _parts(given: Any) -> dict[str, Any] | None:
     return None
 
 
-def _is_users(file: str) -> bool:
-    """Whether the file is neither ours nor of an installed package."""
-    path = Path(file)
-    ours = any(path.is_relative_to(folder) for folder in PACKAGE_FOLDERS)
-    return path.is_file() and not ours and not is_installed(path)
-
-
 def _raised(error: Exception, name: str, what: str) -> Problem:
-    frames = traceback.extract_tb(error.__traceback__)
-    mine = [frame for frame in frames if _is_users(frame.filename)]
-    where = f", {Path(mine[-1].filename).name} line {mine[-1].lineno}" if mine else ""
     said = " ".join(str(error).split())[:500]
     return Problem(
         f"{what}: {type(error).__name__}: {said}",
-        f"{name}{where}",
+        f"{name}{raising_line(error)}",
         "a function without arguments that gives a module and its example",
         "correct it; it runs in this folder, which is on the module path",
     )

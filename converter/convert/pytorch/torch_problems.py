@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import traceback
+from pathlib import Path
 
 from trtsmith.converter.base.errors import causes
+from trtsmith.converter.base.process.package_folders import PACKAGE_FOLDERS
+from trtsmith.converter.scaffold.torch_source import is_installed
 from trtsmith.importers.problem import Problem
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|\[9[0-9]m|\[0m")
@@ -94,9 +98,10 @@ def export_problem(error: Exception, name: str) -> Problem:
     if _CONSTRAINTS.search(said):
         suggested = _SUGGESTED.search(said)
         fix = f"dynamic_shapes with {' '.join(suggested[1].split())}" if suggested else "other dynamic_shapes"
-        if _GUARD.search(
-            said
-        ):  # PyTorch cannot prove that a size divides another, as behind padding to windows
+        windows = _GUARD.search(said) and "//" in said
+        if not windows:
+            fix = f"write sizes in the module as x.shape[0] and not as numbers, so that they follow the input; or {fix}"
+        else:  # PyTorch cannot prove that a size divides another, as behind padding to windows
             fix += (
                 "; or, for a module that pads to whole windows, torch.onnx.export(..., dynamo=False, dynamic_axes=...) and "
                 "the file that it writes: it keeps sizes that are computed, and has of each branch what the example takes"
@@ -116,7 +121,7 @@ def export_problem(error: Exception, name: str) -> Problem:
         )
     return Problem(
         f"torch.export cannot export the module: {type(error).__name__}: {_first(said)}",
-        f"{name}: torch.export{_user_line(said)}",
+        f"{name}: torch.export{_user_line(said) or raising_line(error)}",
         "a module that torch.export takes, called as its example calls it",
         "correct the module or the example; torch.export.export(module, args) shows PyTorch's full message",
     )
@@ -166,3 +171,17 @@ def _user_line(said: str) -> str:
     found = re.findall(r'File "([^"]+)", line (\d+)', said)
     mine = [(file, line) for file, line in found if "/torch/" not in file]
     return f", {mine[-1][0]} line {mine[-1][1]}" if mine else ""
+
+
+def raising_line(error: Exception) -> str:
+    """The last line of the user's code that the error passed, as ", file.py line 3"; "" without one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [frame for frame in frames if _is_users(frame.filename)]
+    return f", {Path(mine[-1].filename).name} line {mine[-1].lineno}" if mine else ""
+
+
+def _is_users(file: str) -> bool:
+    """Whether the file is neither ours nor of an installed package."""
+    path = Path(file)
+    ours = any(path.is_relative_to(folder) for folder in PACKAGE_FOLDERS)
+    return path.is_file() and not ours and not is_installed(path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from trtsmith.converter.base.options.kinds import FLAVOUR, IN_PYTHON, NUMBER, TARGETS, Flag
+from trtsmith.converter.base.options.kinds import FLAVOUR, IN_PYTHON, MEBIBYTES, NUMBER, TARGETS, Flag
 from trtsmith.converter.base.process.plain_data import PlainData
 from trtsmith.importers.fields import FieldValue
 
@@ -77,7 +77,9 @@ class BuilderOptions(PlainData):
         ),
     ] = "auto"
     embed_plugins: Annotated[bool, Flag("store the plugin libraries in the engine file")] = False
-    workspace: Annotated[int | None, Flag("limit of TensorRT's workspace in MiB", "MIB")] = None
+    workspace: Annotated[int | None, Flag("limit of TensorRT's workspace in MiB", "MIB", kind=MEBIBYTES)] = (
+        None
+    )
     timing_cache: Annotated[
         Path | None, Flag("file with timings of earlier builds, read and updated", "FILE")
     ] = None

@@ -174,10 +174,16 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "'trtsmith plugin test LIBRARY' runs each kernel against its reference; then compute-sanitizer",
     ),
     Explanation(
+        ("within workspace limit",),
+        "No kernel for this node runs in so little workspace.",
+        "a workspace as large as a kernel needs",
+        "leave the limit out, or raise it: --workspace is in MiB, and 4096 are 4 GiB",
+    ),
+    Explanation(
         ("could not find any implementation for node",),
         "No kernel fits this node: too little workspace, or a combination that the optimiser cannot build.",
         "a node, or a fused group of nodes, that a kernel exists for",
-        "give more memory with --workspace, or split the group by making a tensor inside it an output",
+        "give more memory with --workspace, which is in MiB, or split the group by making a tensor inside it an output",
     ),
     Explanation(
         ("cannot compile for target", "datatypes"),

@@ -53,8 +53,9 @@ def kept_by_user(
         for name in chain.from_iterable(found):
             kept.setdefault(name, ASKED.format(text))
         if not found:
-            near = difflib.get_close_matches(text, [*kinds, *names[:10000]], n=1, cutoff=0.5)
-            fix = f"did you mean {near[0]!r}? " if near else ""
+            plain = {one.lower(): one for one in [*names[:10000], *kinds]}
+            near = difflib.get_close_matches(re.sub(r"[*?]", "", text).lower(), plain, n=1, cutoff=0.5)
+            fix = f"did you mean {plain[near[0]]!r}? " if near else ""
             problems.append(
                 Problem(
                     f"no node has the name or the operator {text!r}",

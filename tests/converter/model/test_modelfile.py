@@ -364,6 +364,29 @@ def test_weights_alone_name_the_function_to_write(tmp_path: Path, new: bool) -> 
     refuse(tmp_path / "net.pth", ConversionError, "weights have no graph", "name net.py:FUNCTION")
 
 
+@pytest.mark.parametrize("new", [True, False])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_pickled_module_names_the_function_that_loads_it(tmp_path: Path, new: bool, wrapped: bool) -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Sequential(torch.nn.ReLU())
+    saved = {"model": module, "epoch": 3} if wrapped else module
+    torch.save(saved, tmp_path / "net.pt", _use_new_zipfile_serialization=new)
+    refuse(tmp_path / "net.pt", ConversionError, "The file is a pickle of a module", "weights_only=False)")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript_names_the_exporter_that_takes_it(tmp_path: Path) -> None:
+    """Which does write a model that can be loaded."""
+    torch = pytest.importorskip("torch")
+    x = torch.ones(1, 3)
+    torch.jit.trace(torch.nn.ReLU(), x).save(tmp_path / "net.pt")
+    refuse(
+        tmp_path / "net.pt", ConversionError, "The file is TorchScript", "torch.onnx.export(torch.jit.load('"
+    )
+    torch.onnx.export(torch.jit.load(tmp_path / "net.pt"), (x,), tmp_path / "net.onnx", dynamo=False)
+    assert [node.op_type for node in load_model(tmp_path / "net.onnx").proto.graph.node] == ["Relu"]
+
+
 @pytest.mark.parametrize(("name", "word"), [("net.py", "Python source"), ("in.npz", "an archive of arrays")])
 def test_a_file_of_another_suffix_is_named(tmp_path: Path, name: str, word: str) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04 or whatever")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -238,7 +239,7 @@ def test_the_fix_lists_what_the_module_defines(tmp_path: Path) -> None:
     assert "OPERATORS is an OpDef" in problem(path).what
 
 
-def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
+def test_paths_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "there is no such file or folder" in problem(tmp_path / "none.py").what
     assert "there is no such file or folder" in problem(tmp_path / "none").what
     assert "there is no such file or folder" in problem("no-module.here").what
@@ -246,6 +247,10 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("OPERATORS = ()")
     assert "text.txt is no Python source" in problem(tmp_path / "text.txt").what
     assert "there is no module 'surely_not_there'" in problem("surely_not_there.inner").what
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "", "gated_pool/__init__.py")
+    assert problem("gatedpool").fix.startswith("did you mean gated_pool? ")
+    shutil.rmtree(tmp_path / "gated_pool")
     for name in ("one", "two"):
         written(tmp_path, "", f"{name}/__init__.py")
     found = problem(tmp_path)

@@ -190,6 +190,9 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("rewrite relu.onnx -o m.onnx --for openvino", "invalid choice: 'openvino'"),
         ("check relu.onnx --report relu.onnx", "would replace relu.onnx"),
         ("check relu.onnx --plugins folder", "folder"),
+        ("convert folder", "`trtsmith batch folder` converts all models of a folder\n"),
+        ("batch nope", "expected: a zoo's file: TOML in UTF-8; or a folder of models\n"),
+        ("verify relu.plan relu.onnx", "fix:      write relu.onnx before relu.plan\n"),
         ("plugin list none.so", "there is no such file"),
         ("plugin inspect relu.onnx", "relu.onnx"),
         ("plugin test x.npz", "x.npz"),
@@ -213,7 +216,11 @@ def test_flags(arguments: str, words: str, cli: Cli) -> None:
         ('"keep_only": true', ("r.json: keep_only=True", 'fix:      add precision="fp16"')),
         ('"precision": "fp16", "keep_fp32": ["gone"]', ("'gone'", "where:    r.json: keep_fp32 gone\n")),
         ('"keep-fp32": ["gone"]', ("did you mean 'keep_fp32'?",)),
-        ('"keep_fp32": "gone"', ("`$.choices.keep_fp32`",)),
+        ('"precision": "fp16", "keep_fp32": "gone"', ("'gone'", "where:    r.json: keep_fp32 gone\n")),
+        (
+            '"keep_fp32": 3',
+            ("at `choices.keep_fp32`", 'one such as {"choices": {"precision": "fp16", "keep_fp32": ['),
+        ),
     ],
 )
 def test_mistakes_in_a_recipe_are_told_by_its_keys(
@@ -229,6 +236,10 @@ def test_a_dry_run_plans_by_the_recipe(cli: Cli) -> None:
     Path("r.json").write_text('{"choices": {"precision": "fp16"}}')
     ran = cli("convert relu.onnx --dry-run --recipe r.json")
     assert ran.code == 0 and "float16" in ran.out, ran
+    Path("r.json").write_text('{"choices": {"precision": "fp16", "keep_fp32": "Relu"}}')
+    assert (
+        "1 kept in float32 (1 × --keep-fp32 Relu)" in cli("convert relu.onnx --dry-run --recipe r.json").out
+    )
 
 
 def test_all_problems_at_once(cli: Cli) -> None:

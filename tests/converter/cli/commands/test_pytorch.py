@@ -133,6 +133,7 @@ def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
         ("mine.nets:deep", 2, "where:    mine.nets:deep, nets.py line "),
         ("mine/other.py:pair", 2, "there is no file 'mine/other.py'"),
         ("mine/nets.py:nothing", 2, "has no 'nothing'"),
+        ("mine/nets.py:raise", 2, "did you mean 'raises'?"),
         ("mine.nets:exits", 1, "exited with code 3, while calling mine.nets:exits"),
         ("mine.nets:sleeps", 1, "did not finish within 3 s"),
         ("mine.nets:number", 2, "gives an object of the type int"),

@@ -55,7 +55,7 @@ def test_a_pipe_of_that_name_is_not_waited_for(cli: Cli) -> None:
 
 
 def test_an_unknown_sample_is_refused_with_those_that_there_are(cli: Cli) -> None:
-    refused(cli("sample mean detctor"), 2, "detctor", *SAMPLES)
+    refused(cli("sample mean detctor"), 2, "detctor", "fix:      did you mean detector?\n", *SAMPLES)
     assert snapshot() == {}
 
 

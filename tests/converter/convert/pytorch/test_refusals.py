@@ -98,9 +98,18 @@ def raises(self: Any, x: Any) -> Any:
     raise ValueError("I do not like this\n\nat all")
 
 
+def narrow(self: Any, x: Any) -> Any:
+    return nn.functional.conv2d(x, torch.ones(8, 3, 3, 3))
+
+
 def windows(self: Any, x: Any) -> Any:
     size = x.shape[1] + (4 - x.shape[1] % 4) % 4
     return nn.functional.pad(x, (0, size - x.shape[1])).view(2, size // 4, 4)
+
+
+def first_line(function: Any) -> str:
+    """Of its body, as messages name it."""
+    return f"{Path(__file__).name} line {function.__code__.co_firstlineno + 1}"
 
 
 REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, ...]]] = {
@@ -117,10 +126,18 @@ REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, 
     ),
     "a dimension that is not dynamic": (
         made_of(lambda self, x: x.reshape(6, 2)), (4, 3), {"dynamic_shapes": ({0: Dim("n", min=1, max=9)},)},
-        ("dimension", "dynamic_shapes"),
+        ("dimension", "x.shape[0] and not as numbers, so that they follow the input; or dynamic_shapes with n = 4"),
+    ),
+    "a reshape for one image": (
+        made_of(lambda self, x: x.reshape(1, 8, -1)), (2, 8, 4), {"dynamic_shapes": ({0: Dim("n", min=1, max=9)},)},
+        ("dimension", "fix:      write sizes in the module as x.shape[0] and not as numbers"),
     ),
     "a module that raises": (
-        made_of(raises, "Raises"), (2,), {}, ("ValueError: I do not like this", "the module Raises"),
+        made_of(raises, "Raises"), (2,), {},
+        ("ValueError: I do not like this", f"the module Raises: torch.export, {first_line(raises)}\n"),
+    ),
+    "channels that do not fit": (
+        made_of(narrow), (1, 4, 8, 8), {}, ("to have 3 channels, but got 4", f"torch.export, {first_line(narrow)}\n"),
     ),
     "an operator that the exporter lacks": (
         made_of(lambda self, x: torch.linalg.eigvals(x)), (3, 3), {}, ("aten::linalg_eig", "exporter does not know"),

@@ -61,6 +61,11 @@ MESSAGES = [
     ("UINT8 types for intermediate tensors are not supported", "Cast"),
     ("Version tag does not match. Note: Current Version: 240, Serialized Engine Version: 239", "again"),
     ("CUDA error 700: an illegal memory access was encountered", "compute-sanitizer"),
+    (
+        "Myelin ([tactic.cpp:1676: enumerate_tactics] Tactic Selection: no tactics to implement the operation within "
+        "workspace limit. Consider increase the allowed workspace size if applicable.; [tactic.cpp:264: run]",
+        "--workspace is in MiB",
+    ),
     ("Could not find any implementation for node {ForeignNode[a...b]}", "--workspace"),
     (
         "Myelin (Cannot compile operation 'm1' for Turing (SM75): FP32 GEMM is not supported.",

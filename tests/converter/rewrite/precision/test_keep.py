@@ -63,6 +63,13 @@ def test_every_flag_that_names_nothing_is_listed_with_what_is_near() -> None:
     assert all(all(p.to_json().values()) for p in caught.value.problems)
 
 
+def test_a_pattern_is_compared_without_case_and_wildcards() -> None:
+    nodes = [("node_mean", "ReduceMean"), ("node_Conv_11", "Conv"), ("node_add", "Add")]
+    with pytest.raises(UsageError) as caught:
+        kept_by_user(["node_con*"], nodes)
+    assert caught.value.problems[0].fix.startswith("did you mean 'node_Conv_11'? ")
+
+
 def test_nothing_asked_is_nothing_kept() -> None:
     assert kept_by_user([], NODES, REWRITES) == {}
 
