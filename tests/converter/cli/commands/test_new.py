@@ -184,7 +184,9 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
     assert "write _expand in gated_half/definition.py" in tests.out
     refused(cli("check model.onnx --ops package"), 2, "NotImplementedError: write _")
     (here / "half.py").write_text(HALF)
-    told = re.search("or, if you have it in PyTorch, .* own parameters .*: trtsmith (.*)", ran.err)
+    told = re.search(
+        "or, if you have it in PyTorch, .* the name that the function has .*: trtsmith (.*)", ran.err
+    )
     assert told is not None and "--example input=3x6 --example input_2=6:float32" in told[1]
     assert "op new GatedHalf --domain acme --from-torch" in (here / "package" / "README.md").read_text()
     assert "op new GatedHalfKernel --domain acme" in (here / "package" / "README.md").read_text()
