@@ -30,7 +30,7 @@ from trtsmith.importers.opdef import (
     Port,
     Refusal,
 )
-from trtsmith.importers.registry import find_aliases, normalise_domain
+from trtsmith.importers.registry import find_aliases, normalise_domain, package_of
 
 _WIDEN = {"float64": "float32"}
 """Dtypes that TensorRT has not, and what they become around the plugin."""
@@ -96,7 +96,7 @@ def lower(node: ForeignNode, opset: int) -> Lowered | Refusal | None:
                 )
             )
             continue
-        read = _read(node, alias)
+        read = _read(node, op, alias)
         if isinstance(read, Refusal):
             refusals.append(read)
             continue
@@ -113,7 +113,7 @@ def _counts(alias: Alias) -> range:
     return range(required, len(alias.inputs) + len(alias.constants) + 1)
 
 
-def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]] | Refusal:
+def _read(node: ForeignNode, op: OpDef, alias: Alias) -> tuple[AliasedNode, dict[str, str]] | Refusal:
     """The node checked against the alias: an AliasedNode and the value name of every connected input."""
     names: dict[str, str] = {}
     slots = [name.rstrip("?") for name in alias.inputs]
@@ -129,7 +129,8 @@ def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]]
                 "export the node with all of its inputs",
             )
     raw = _raw_attributes(node, alias, slots)
-    attrs = raw if isinstance(raw, Refusal) else _read_attributes((*alias.attributes, *alias.constants), raw)
+    attributes = (*alias.attributes, *alias.constants)
+    attrs = raw if isinstance(raw, Refusal) else _read_attributes(attributes, raw, op)
     if isinstance(attrs, Refusal):
         return attrs
     found = AliasedNode(
@@ -168,14 +169,22 @@ def _raw_attributes(node: ForeignNode, alias: Alias, slots: list[str]) -> dict[s
     return raw
 
 
-def _read_attributes(declared: tuple[Attr, ...], raw: Mapping[str, Any]) -> dict[str, Any] | Refusal:
+def _read_attributes(
+    declared: tuple[Attr, ...], raw: Mapping[str, Any], op: OpDef
+) -> dict[str, Any] | Refusal:
     known = {attr.name for attr in declared}
     unknown = sorted(set(raw) - known)
     if unknown:
+        meant = sorted(known - set(raw)) if package_of(op.name) is not None else []
+        renamed = "".join(
+            f'; if it is {name!r} of {op.name}, replace "{name}" by "{unknown[0]}" in the definition, or name the '
+            "parameter of the function so and write the package again"
+            for name in meant[:1]
+        )
         return Refusal(
             f"unknown attribute {unknown[0]!r} = {raw[unknown[0]]!r}",
             "attributes " + (", ".join(sorted(known)) or "none"),
-            f"remove {unknown[0]!r}, or check that the node is the operator that it seems to be",
+            f"remove {unknown[0]!r}, or check that the node is the operator that it seems to be{renamed}",
         )
     attrs: dict[str, Any] = {}
     for attr in declared:

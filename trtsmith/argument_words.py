@@ -58,6 +58,20 @@ class ArgumentWords:
         return f"{name}={plain}" if number else f'{name}="{plain}"'
 
 
+class ZooWords(ArgumentWords):
+    """The same as keys of a zoo: 'keep-fp32 = "/head/*"' for "--keep-fp32 /head/*"."""
+
+    def _argument(self, found: re.Match[str]) -> str:
+        if found["flag"] in _NONE:  # a switch of a zoo, too
+            return found[0].replace(f"--{found['flag']}", f"{found['flag']} = true")
+        said = super()._argument(found)
+        name, equals, value = said.partition("=")
+        if said == found[0]:
+            return said
+        value = re.sub(r"^(True|False)\b", lambda word: word[0].lower(), value)
+        return name.replace("_", "-") + (f" = {value}" if equals else "")
+
+
 _FLAGS_KEPT: ContextVar[bool] = ContextVar("flags_kept", default=False)
 
 

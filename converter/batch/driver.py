@@ -279,6 +279,7 @@ class _BatchRun:
             title=self._request.title,
             planned=planned,
             wall_s=round(started - self._began, 3),
+            warnings=self._request.warnings,
         )
         self._written = time.monotonic()
         self._write_took = self._written - started

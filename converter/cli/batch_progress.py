@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtsmith.batch_function import ProgressLines, ended_line, seconds_text
-from trtsmith.converter.batch.results.document import RUN
+from trtsmith.converter.batch.results.document import RUN, warnings_of
 from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.reports.batch_lines import problems_of, reason_of, totals, verdict_lines
@@ -31,13 +31,13 @@ _MOST_RUNNING = 12
 class BatchProgress(ProgressLines):
     """A BatchListener that prints lines, with the reason below where a task did not pass; on a quiet console these alone.
 
-    A reason that several tasks share is printed once. Reasons of cached tasks are in the pages and not repeated.
+    A reason or warning that several tasks share is printed once. Warnings of cached tasks are in the pages and not repeated.
     """
 
     def __init__(self, console: Console) -> None:
         super().__init__(console.say)
         self._console = console
-        self._first: dict[object, str] = {}  # by reason, the task for which it was printed
+        self._first: dict[object, str] = {}  # by reason or warning, the task for which it was printed
 
     def event(self, event: Event) -> None:
         if self._console.verbose and event.text:
@@ -48,10 +48,12 @@ class BatchProgress(ProgressLines):
         self._tell(record, source)
 
     def _tell(self, record: TaskRecord, source: str) -> None:
-        is_news = source == RUN and record.status is not TaskStatus.CANCELLED
-        reason = reason_of(record) if is_news else ()
+        reason = reason_of(record) if record.status is not TaskStatus.CANCELLED else ()
         if reason or not self._console.quiet:
             self._progress(ended_line(record, source, self._ended, self._total))
+        for warning in warnings_of(record) if source == RUN else ():
+            if self._first.setdefault(warning, record.name) == record.name:
+                self._console.say(f"  warning: {one_line(warning)}")
         if not reason:
             return
         first = self._first.setdefault(reason, record.name)

@@ -30,7 +30,10 @@ from typing import Any
 
 import psutil
 
+from trtsmith.argument_words import ZooWords
+from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.base.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError, causes
+from trtsmith.converter.base.options.declared import options_of
 from trtsmith.converter.base.progress import Steps
 from trtsmith.converter.batch.command_words import all_values
 from trtsmith.converter.batch.results.document import PAGE, SEARCH_PAGE
@@ -165,12 +168,20 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
         "problems": [problem.to_json() for problem in done.problems],
         "death": done.death,
         "warnings": console.warnings,
-        "report": _read(report),
+        "report": _with_keys(_read(report)),
         "bench": _read(times),
         "tune": _read(trials),
         "seconds": seconds,
         "versions": _versions(),
     }
+
+
+def _with_keys(report: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The report, with keys of a zoo instead of flags in the verdict's advice."""
+    if report is not None and report.get("verdict"):
+        words = ZooWords({option.name: option.kind for option in options_of(CONVERSION)}, {})
+        report["verdict"]["advice"] = words.said(report["verdict"]["advice"])
+    return report
 
 
 def _recipe_words(engine: Path, tune: Sequence[str] | None) -> list[str]:

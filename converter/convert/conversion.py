@@ -64,6 +64,9 @@ class Conversion:
         """The verdict, the next step, the engine and the routes of the nodes, a line each; then warnings."""
         return "\n".join([repr(self), *(f"warning: {one_line(warning)}" for warning in self.warnings)])
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def __repr__(self) -> str:
         return "\n".join(f"{name + ':':<9}{text}" for name, text in self._lines().items())
 

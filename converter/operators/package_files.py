@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from trtsmith.importers.opdef import OpDef
+
+FUNCTION_FILE = "function.py"
+"""The copy of a PyTorch function's file, beside the definition that `op new --from-torch` wrote of it."""
+
 _NOT_READ = frozenset({"__pycache__", ".git"})
+
+
+def computed_in(op: OpDef) -> Path:
+    """Returns the file of an operator from outside in which its computation is written."""
+    definition = Path(inspect.unwrap(op.expand).__code__.co_filename)
+    function = definition.with_name(FUNCTION_FILE)
+    return function if function.is_file() else definition
 
 
 def outermost_folder(file: Path) -> Path:

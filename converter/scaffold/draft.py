@@ -10,7 +10,9 @@ from trtsmith.converter.scaffold.shape_rules import Axis, Sizes
 from trtsmith.converter.scaffold.torch_command import FUNCTION, shape_example, torch_command
 from trtsmith.importers.opdef import TYPE_VARIABLES, Attr, Field, OpDef, Port, Value
 
-TORCH_NAMES = f"with your function for {FUNCTION}, and its own parameters behind each --example"
+TORCH_NAMES = (
+    f"with your function for {FUNCTION}, and before each = the name that the function has for that parameter"
+)
 """What a user replaces in torch_command."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trtsmith.converter.operators.package_files import FUNCTION_FILE
 from trtsmith.converter.scaffold.draft import TORCH_NAMES, Draft
 from trtsmith.converter.scaffold.quoting import code_span, literal
 from trtsmith.converter.scaffold.render import render
@@ -28,6 +29,13 @@ def _without(node: AliasedNode) -> Refusal | None:
     return Refusal(f"input {{wrong[0]!r}} is connected", "none: the operator was written without it", fix)
 
 '''
+
+_COMPUTED_IN = {
+    FUNCTION_FILE: "a copy of your function's file, and the one to edit: the original is not read any more, nor `body.py` "
+    "once this differs",
+    "body.py": "the computation in operators of ONNX, as it was exported",
+}
+"""By file of Draft.files, its row of the README."""
 
 
 def draft_files(draft: Draft) -> dict[str, bytes]:
@@ -113,7 +121,11 @@ def _readme_values(draft: Draft) -> dict[str, str]:
         else "It works as it is: TensorRT computes the operator's expansion, which is made of standard operators."
     )
     alias = code_span("::".join(part for part in draft.alias if part))
-    return {"state": state, "alias": alias, "domain": draft.domain}
+    rows = (
+        f"| `{path}` | {_COMPUTED_IN[path.rpartition('/')[2]]} |\n"
+        for path in sorted(draft.files or {}, reverse=True)
+    )
+    return {"state": state, "alias": alias, "domain": draft.domain, "computed_in": "".join(rows)}
 
 
 def _shape(draft: Draft) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from trtsmith.converter.base.errors import UsageError
+from trtsmith.converter.operators.package_files import FUNCTION_FILE
 from trtsmith.converter.scaffold.case_sizes import chosen_cases, require_one_shape, rules_or_error
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.names import Names
@@ -94,7 +95,7 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         ),
         files={
             f"{names.snake}/body.py": body_file(names, "PyTorch's exporter", body, opset, loaded.source),
-            **({f"{names.snake}/function.py": loaded.source} if loaded.source else {}),
+            **({f"{names.snake}/{FUNCTION_FILE}": loaded.source} if loaded.source else {}),
         },
     )
 

@@ -69,20 +69,28 @@ def signature_of(function: Callable[..., Any], examples: Mapping[str, str], wher
             f"the signature cannot be read: {error}", where, expected, "wrap it in a function of your own"
         ) from error
     hints = _hints(function)
+    unknown = [name for name in examples if name not in parameters]
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    required = [
+        one.name for one in parameters.values() if one.default is one.empty and one.kind not in variadic
+    ]
+    bare = [name for name in required if name not in examples]
+    meant = dict(zip(unknown, bare, strict=False))
     problems = [
         Problem(
-            f"there is no parameter {name!r}",
-            f"--example {name}=...",
-            f"one of {', '.join(parameters)}",
-            "correct it",
+            f"the function has no parameter {name!r}",
+            f"--example {name}={examples[name]}",
+            f"one of its own names: {', '.join(parameters)}",
+            f"--example {meant[name]}={examples[name]}" if name in meant else "leave it out",
         )
-        for name in examples
-        if name not in parameters
+        for name in unknown
     ]
     tensors: list[Tensor] = []
     scalars: list[Scalar] = []
     left_out: list[str] = []
     for parameter in parameters.values():
+        if parameter.name in meant.values():
+            continue
         try:
             made = _parameter(parameter, hints.get(parameter.name), examples.get(parameter.name), where)
         except UsageError as error:

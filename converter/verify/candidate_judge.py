@@ -168,7 +168,7 @@ def _of_the_reference(verdict: Verdict, baseline: Baseline) -> Verdict:
         told = not_comparable("original", error, "", "original").findings
         return replace(verdict, findings=(*verdict.findings, *told))
     if baseline.expected is not None:
-        verdict = with_original(verdict, baseline.expected[0], plain)
+        verdict = with_original(verdict, baseline.expected[0], plain, baseline.model)
     if references.nodes:
         operators = [one.op_type for one in references.nodes]
         with calling(()):

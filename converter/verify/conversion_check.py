@@ -15,6 +15,7 @@ from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.engine.builder.build_request import BuildResult
 from trtsmith.converter.engine.builder.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
@@ -60,6 +61,7 @@ from trtsmith.converter.verify.verdict import (
 )
 from trtsmith.converter.verify.verdict_words import NOTES
 from trtsmith.importers.opdef import Arrays
+from trtsmith.importers.registry import find_aliases
 
 _OF_BOTH = ("generated", "own definition", "fused")
 """Kinds of findings that hold for the graph before calibration and after it."""
@@ -307,7 +309,12 @@ class ConversionCheck:
 
     def _told(self, graphs: Verdict) -> Verdict:
         """Of plugins that a function of the user stood for, that they were not run."""
-        names = [one.op_type for one in self.references.nodes]
+        known = {kind: find_aliases(*kind) for kind in Graph(self.original).kinds()}
+        expanded = {
+            kind for kind, found in known.items() if found and all(op.by_expansion for op, _ in found)
+        }
+        plugins = known.keys() - expanded
+        names = [one.op_type for one in self.references.nodes if any(one.computes(*kind) for kind in plugins)]
         if not names or not graphs.comparisons:
             return graphs
         return replace(graphs, findings=(*graphs.findings, finding("plugin not run", operators=names)))

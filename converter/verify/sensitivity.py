@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, isinf
@@ -11,6 +12,7 @@ import numpy as np
 from trtsmith.converter.base.errors import ConversionError, TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort_kernels import quantised
+from trtsmith.converter.operators.package_files import computed_in
 from trtsmith.converter.rewrite.rewrite import defined_here
 from trtsmith.converter.verify.allowance import changed_by
 from trtsmith.converter.verify.compare import Comparison
@@ -18,6 +20,7 @@ from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import OWN_DEFINITION, Verdict
 from trtsmith.importers.opdef import Arrays
+from trtsmith.importers.registry import find_aliases, package_of
 
 SHAKEN = 2.0**-20
 """By how much of itself each float input is moved: 16 units of roundoff of float32."""
@@ -82,12 +85,13 @@ def with_sensitivity(
     return replace(verdict, findings=(*verdict.findings, *told))
 
 
-def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
+def with_original(verdict: Verdict, expected: Arrays, plain: Arrays, model: Model) -> Verdict:
     """Adds a finding for each output in which the original model is as far from the user's expectation.
 
     A network that was just made has scores that are equal, say, which PyTorch and onnxruntime order each in its own way.
+    Where operators from outside are in the model, onnxruntime ran their definitions, of which another finding tells.
 
-    plain: the original's outputs in onnxruntime.
+    model: the original. plain: its outputs in onnxruntime.
     """
     told = []
     for c, off in _as_far(verdict, expected, plain):
@@ -95,7 +99,20 @@ def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
             told.append(finding("original reshaped", c.output, c.at, shape=list(plain[c.output].shape)))
         else:
             told.append(finding("original differs", c.output, c.at, changed=off))
+    if told and (outside := _from_outside(model)):
+        told.append(finding("package differs", operators=list(outside), files=sorted(set(outside.values()))))
     return replace(verdict, findings=(*verdict.findings, *told))
+
+
+def _from_outside(model: Model) -> dict[str, str]:
+    """By operator of a package in the model, the file that computes it, as seen from the current folder."""
+    defined = {name: find_aliases(*name.rpartition("::")[::2]) for name in defined_here(model)}
+    return {
+        name: os.path.relpath(computed_in(op))
+        for name, found in defined.items()
+        for op, _ in found
+        if package_of(op.name) is not None
+    }
 
 
 def with_functions(

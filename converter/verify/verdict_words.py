@@ -74,6 +74,8 @@ NOTES: Mapping[str, str] = {
     "original differs": "the exported model itself differs from the expected {output!r} by {changed:.1e} in onnxruntime, "
     "too: the exporter (of a module, PyTorch's) wrote another computation, or equal scores come in another order",
     "original reshaped": "the exported model itself gives {output!r} in the shape {shape} in onnxruntime, too",
+    "package differs": "onnxruntime computes {operators} as {files} does, which may be another computation than the one "
+    "that made the expected outputs",
     "definition differs": "with trtsmith's definition of {operators}, onnxruntime gives another {output!r}{place}, too",
     "lost constant": "no input changes {output!r}: {node} ({op_type}) {how} in float16, which holds 6e-08 to 65504; a "
     "number beyond that becomes 0 or infinity when the model is exported",
@@ -102,6 +104,8 @@ _FIXES: Mapping[str, str] = {
     "profiles that fail": "leave out {profiles}, or export the model anew",
     "cost unknown": "give other samples to --calibration",
     "unsteady": "use another --precision, whose kernels are others, or another TensorRT",
+    "package differs": "check that {files} computes {operators} as your framework does, or how the expected outputs were "
+    "made: the exported model gives others",
     "original differs": "check how the expected outputs were made: the exported model gives others",
     "original reshaped": "check how the expected outputs were made: the exported model gives others",
     "definition differs": "check your function of {operators}: trtsmith's definition gives other values",
@@ -118,6 +122,7 @@ _FIXES: Mapping[str, str] = {
 _NO_SEARCH = (
     "unsteady",
     "not run",
+    "package differs",
     "original differs",
     "original reshaped",
     "definition differs",
@@ -388,7 +393,7 @@ def _place(at: str) -> str:
 
 def _filled(text: str, one: Finding) -> str:
     """The text with the finding's figures."""
-    names = {name: value for name, value in one.figures.items() if name in ("operators", "profiles")}
+    names = {name: value for name, value in one.figures.items() if name in ("operators", "files", "profiles")}
     listed = {name: ", ".join(_first(value, _MOST_SAID, "more")) for name, value in names.items()}
     first = names.get("operators", [""])[0].rpartition(":")[2]
     flags = {fmt.name: fmt.flag for fmt in FORMATS.values()}

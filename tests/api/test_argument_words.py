@@ -10,7 +10,7 @@ import pytest
 import trtsmith
 from tests.converter.models import relu, written
 from tests.converter.rewrite.precision.networks import normal
-from trtsmith.argument_words import ArgumentWords
+from trtsmith.argument_words import ArgumentWords, ZooWords
 from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.base.options.declared import options_of
 
@@ -49,6 +49,27 @@ def test_flags_become_arguments(text: str, said: str) -> None:
     assert WORDS.said(text) == said
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "compare with real inputs: --inputs FILE.npz, which",
+            'compare with real inputs: inputs = "FILE.npz", which',
+        ),
+        ("or leave --io-precision out; --no-mend", "or leave io-precision = true out; mend = false"),
+        ("without a verdict (--no-verify)", "without a verdict (no-verify = true)"),
+        ("--atol y:0.3 accepts it", 'atol = "y:0.3" accepts it'),
+        (
+            "trtsmith locate MODEL --precision fp16 finds it",
+            "trtsmith locate MODEL --precision fp16 finds it",
+        ),
+    ],
+)
+def test_flags_become_keys_of_a_zoo(text: str, said: str) -> None:
+    words = ZooWords({option.name: option.kind for option in options_of(CONVERSION)}, {})
+    assert words.said(text) == said
+
+
 def test_errors_and_results_name_arguments(tmp_path: Path) -> None:
     model = relu(tmp_path / "m.onnx", ("n", 3))
     (tmp_path / "e.plan").write_text("mine")
@@ -64,6 +85,7 @@ def test_errors_and_results_name_arguments(tmp_path: Path) -> None:
     model = written(tmp_path / "p.onnx", text, {"w": normal(8, 8)})
     done = trtsmith.convert(model, precision="fp16", target="sm86", verify="graph")
     (warning,) = (text for text in done.warnings if "generated inputs only" in text)
+    assert f"\nwarning: {warning}" in str(done) and "warning:" not in repr(done)
     assert warning.endswith('inputs="FILE.npz" tries them')
     assert "\nnext:" not in repr(done)  # it agrees
     nothing = "(float[2,3] x) => (float[2,3] y) { a = Exp (x) b = Neg (a) y = Log (b) }"

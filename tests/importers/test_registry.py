@@ -106,7 +106,8 @@ def test_attributes_and_shapes_are_held_to_the_definition(tmp_path: Path, node: 
         text = text.replace("(x, x)", "(x, t)").replace("{ y", "{ t = Transpose <perm = [1,0,2,3]> (x) y")
     with using([PACKAGE]):
         found = analyse(model(tmp_path, text), AnalysisOptions(compiled=False)).problems
-    assert any(what in problem.what for problem in found)
+    (problem,) = [problem for problem in found if what in problem.what]
+    assert ('replace "gain" by "gane" in the definition' in problem.fix) == ("gane" in what)
 
 
 def test_precision_keeps_what_the_definition_says_and_folds_into_its_filters(tmp_path: Path) -> None:

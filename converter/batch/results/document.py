@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -171,7 +171,6 @@ def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
     report, bench = _mapping(record.report), _mapping(record.bench)
     engine, verdict = _mapping(report.get("engine")), _mapping(report.get("verdict"))
     search = _mapping(record.tune)
-    warned = (record.warnings, *(part.get("warnings") for part in (report, verdict, bench)))
     routes = _part(report.get("routes"), dict[str, Figure]) or {}
     row = TaskRow(
         name=record.name,
@@ -188,7 +187,7 @@ def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
         versions=dict(record.versions),
         command=record.command,
         problems=record.problems,
-        warnings=tuple(dict.fromkeys(text for part in warned for text in _part(part, tuple[str, ...]) or ())),
+        warnings=warnings_of(record),
         engine=_part({**engine, "bytes": engine.get("size")}, EngineRow),
         routes={name: count for name, count in routes.items() if count},
         nodes=_nodes(report.get("nodes")),
@@ -207,6 +206,14 @@ def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
     )
     plain: dict[str, Any] = msgspec.to_builtins(row)
     return plain
+
+
+def warnings_of(record: TaskRecord) -> tuple[str, ...]:
+    """Returns the warnings of a task's conversion, comparison and timing, each once."""
+    report = _mapping(record.report)
+    parts = (report, _mapping(report.get("verdict")), _mapping(record.bench))
+    warned = (record.warnings, *(part.get("warnings") for part in parts))
+    return tuple(dict.fromkeys(text for part in warned for text in _part(part, tuple[str, ...]) or ()))
 
 
 def _bench(bench: Mapping[str, Any]) -> BenchRow:
@@ -256,12 +263,14 @@ def results_document(
     title: str = "",
     planned: int | None = None,
     wall_s: float | None = None,
+    warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Makes the document of these tasks (task_row), in the order of their names.
 
     title:   of the pages, such as the zoo's file.
     planned: all tasks; more than the entries while some have not ended. None: as many as the entries.
     wall_s:  seconds since the batch began; None if unknown.
+    warnings: of the batch, such as of shapes that it guessed; those of tasks are in their entries.
     """
     tasks = sorted(rows, key=lambda row: str(row["name"]))
     seconds = (task["seconds"] for task in tasks if task["source"] == RUN)
@@ -270,6 +279,7 @@ def results_document(
         "trtsmith": toolkit_version(),
         "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "title": title,
+        "warnings": list(warnings),
         "axes": list(dict.fromkeys(axis for task in tasks for axis in task["variant"])),
         "summary": {
             "planned": len(tasks) if planned is None else max(planned, len(tasks)),

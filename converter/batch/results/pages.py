@@ -236,17 +236,18 @@ def write_rows(
     title: str = "",
     planned: int | None = None,
     wall_s: float | None = None,
+    warnings: Sequence[str] = (),
 ) -> None:
     """Writes the files for these entries (task_row) into the existing folder, each completely or not at all.
 
     It may be called as often as the batch goes on: for 1,000 entries it takes a fraction of a second. A driver keeps these
     instead of the records, which are much larger.
 
-    title, planned, wall_s: as for results_document.
+    title, planned, wall_s, warnings: as for results_document.
 
     OSError where a file cannot be written.
     """
-    document = results_document(rows, title=title, planned=planned, wall_s=wall_s)
+    document = results_document(rows, title=title, planned=planned, wall_s=wall_s, warnings=warnings)
     for name, text in (
         (RESULTS, document_text(document)),
         (JUNIT, junit_text(document)),

@@ -227,7 +227,7 @@ class _Cutting:
                     graph.node.insert(0, node)
                 else:
                     graph.initializer.append(table.model.tensor(np.asarray(array), name))
-            elif len(arrays) and all(np.array_equal(arrays[0], other) for other in arrays):
+            elif len(arrays) and all(np.array_equal(arrays[0], other) for other in arrays[1:]):  # NaN != NaN
                 graph.initializer.append(numpy_helper.from_array(np.asarray(arrays[0]), name))
 
     def _info(self, name: str) -> onnx.ValueInfoProto:

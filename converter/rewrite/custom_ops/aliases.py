@@ -47,11 +47,12 @@ def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
             elif result is not None:
                 own = {tensor.name for tensor in (*node.inputs, *node.outputs)}
                 replacements[id(node)] = with_fresh_names(result.nodes, own, values)
+                made = f"{'operator' if result.op.by_expansion else 'plugin'} {result.op.name}"
                 yield Rewrite(
                     node.name,
                     qualified(domain, node.op),
                     NAME,
-                    f"plugin {result.op.name}, an alias of {result.alias.source}",
+                    f"{made}, an alias of {result.alias.source}",
                     result.plugin_node,
                     result.notes,
                 )

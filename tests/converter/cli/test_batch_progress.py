@@ -49,6 +49,7 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "  expected: expected",
         "  fix:      fix",
         "[4/4] d: refused (from the cache)",
+        "  the reason is that of c/x",
         "warning: the cache is full",
     ]
 
@@ -80,6 +81,7 @@ def test_what_did_not_pass_has_its_reason_once(capsys: pytest.CaptureFixture[str
         "[3/7] b: disagree (3.2 s)",
         "[4/7] c: agree (3.2 s)",
         "[5/7] d: disagree (kept)",
+        "  reason: another",
         "[6/7] e: crashed (3.2 s)",
         "error: it died",
         "  where:    e",
@@ -87,6 +89,21 @@ def test_what_did_not_pass_has_its_reason_once(capsys: pytest.CaptureFixture[str
         "  fix:      fix",
         "[7/7] f: crashed (3.2 s)",
         "  the reason is that of e",
+    ]
+
+
+def test_warnings_of_what_was_done_now_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BatchProgress(Console())
+    for name, source in (("a", "run"), ("b", "run"), ("c", "kept")):
+        verdict = {"basis": [], "warnings": [f"{source}: unsteady"]}
+        done = replace(record(name), report={"warnings": ["an input\nis gone"], "verdict": verdict})
+        progress.ended(done, source)
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/0] a: agree (3.2 s)",
+        r"  warning: an input\nis gone",
+        "  warning: run: unsteady",
+        "[2/0] b: agree (3.2 s)",
+        "[3/0] c: agree (kept)",
     ]
 
 

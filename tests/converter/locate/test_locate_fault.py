@@ -114,6 +114,23 @@ def test_the_wrong_node_is_named(
     assert f"node: {name} ({op_type})" in render(result)
 
 
+GAPS = """(float[n, 3] x) => (float[n, 3] y) {
+    [shape] sizes = Shape (x) [gaps] gaps = ConstantOfShape <value = float[1] {nan}> (sizes)
+    [least] least = ReduceMin <keepdims = 1> (x) [above] above = Greater (x, least) [where] y = Where (above, x, gaps)
+}"""
+
+
+def test_a_node_that_reads_constant_nans_is_named(tmp_path: Path) -> None:
+    def change(graph: onnx.GraphProto) -> None:
+        node = node_of(graph, "where")
+        if node is not None:
+            node.input[:] = [node.input[0], node.input[2], node.input[1]]
+
+    model = parsed(tmp_path / "m.onnx", GAPS)
+    result = found(model, Sabotaged(change), feeds={"x": np.arange(6, dtype=np.float32).reshape(2, 3)})
+    assert [node.name for node in result.nodes] == ["where"], render(result)
+
+
 def test_nothing_is_named_where_nothing_is_wrong(tmp_path: Path) -> None:
     model = network(tmp_path / "m.onnx")
     result = found(model, Sabotaged(nothing))

@@ -114,10 +114,15 @@ def test_all_that_is_not_known_is_said_at_once() -> None:
         "parameter 'weights' has no example value",
     ]
     assert problems(bare, x="2x3", gone="1") == [
-        "there is no parameter 'gone'",
-        "the type of parameter 'k' is unknown",
+        "the function has no parameter 'gone'",
         "parameter 'sizes' takes any number of arguments",
     ]
+
+
+def test_an_example_under_another_name_is_told_which_parameter_it_is_of() -> None:
+    with pytest.raises(UsageError) as caught:
+        read(whole, input="2x3", x="2x3", size="7", weights="1", more="1")
+    assert [problem.fix for problem in caught.value.problems] == ["--example ids=2x3", "leave it out"]
 
 
 @pytest.mark.parametrize("example", ["0x3", "2x3:int8", "three", "2x-1"])

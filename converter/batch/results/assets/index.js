@@ -26,15 +26,22 @@
     ].filter(Boolean);
   }
 
+  // Tasks of one status by the colour of their badges, the best first: an agreement that rests on less is not wholly green.
+  const colours = (status) => ["good", "fair", "bad"].map((kind) =>
+    [kind, tasks.filter((task) => task.status === status && Figures.kind(task) === kind).length]).filter(([, count]) => count);
   const buttons = new Map(Figures.ORDER.filter((status) => summary.statuses[status]).map((status) => [status,
-    element("button", { type: "button", class: "part " + Figures.KINDS[status], title: Figures.MEANS[status],
+    element("button", { type: "button", class: "part " + colours(status).at(-1)[0], title: Figures.MEANS[status],
       "aria-pressed": "false", onclick: () => filters.toggle(status) },
     element("b", {}, summary.statuses[status].toLocaleString("en")), " " + status)]));
-  const stripe = element("div", { class: "stripe", "aria-hidden": "true" }, [...buttons.keys()].map((status) => {
-    const part = element("span", { class: Figures.KINDS[status] });
-    part.style.flexGrow = String(summary.statuses[status]);
+  const stripe = element("div", { class: "stripe", "aria-hidden": "true" }, [...buttons.keys()].flatMap(colours).map(([kind, count]) => {
+    const part = element("span", { class: kind });
+    part.style.flexGrow = String(count);
     return part;
   }));
+  for (const warning of data.warnings) {
+    byId("summary").append(element("div", { class: "note fair", role: "note" },
+      warning.split("\n").map((line) => element("p", {}, Frame.shown(line, 400)))));
+  }
   if (data.not_run) byId("summary").append(element("div", { class: "note fair", role: "note" }, data.not_run));
   byId("summary").append(element("div", { class: "cards" }, cards()), stripe,
     element("div", { class: "parts", role: "group", "aria-label": "filter by status" }, [...buttons.values()]));

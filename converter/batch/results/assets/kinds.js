@@ -1,8 +1,9 @@
 "use strict";
 
-// Problems and warnings of one kind together: they are of one kind where only their numbers differ.
+// Problems, verdicts that do not pass, and warnings of one kind together: they are of one kind where only their numbers differ.
 const Kinds = (() => {
   const element = Frame.element;
+  const COLOURS = { ...Figures.KINDS, problem: "bad", warning: "fair" };
 
   function groups(tasks) {
     const found = new Map();
@@ -13,6 +14,7 @@ const Kinds = (() => {
     };
     for (const task of tasks) {
       for (const one of task.problems) note(task, "problem", one.what);
+      if (!task.passed && !task.problems.length && task.verdict) note(task, task.status, task.verdict.reason);
       for (const text of task.warnings) note(task, "warning", text);
     }
     return [...found.values()].sort((one, other) => other.tasks.size - one.tasks.size);
@@ -23,7 +25,7 @@ const Kinds = (() => {
     const rows = groups(tasks);
     if (!rows.length) return null;
     const columns = [
-      { title: "kind", value: (row) => row.kind, cell: (row) => Frame.badge(row.kind, row.kind === "problem" ? "bad" : "fair") },
+      { title: "kind", value: (row) => row.kind, cell: (row) => Frame.badge(row.kind, COLOURS[row.kind]) },
       { title: "what", value: (row) => row.text, cell: (row) => Frame.shown(row.text, 300) },
       { title: "tasks", number: true, value: (row) => row.tasks.size },
       { title: "for example", value: (row) => [...row.tasks][0].name,

@@ -179,14 +179,21 @@ def test_problems_of_one_kind_stand_together_and_show_their_tasks(page: Chromium
         record(f"net-{number}", TaskStatus.REFUSED, warnings=(f"the engine no longer reads input {number}",))
         for number in range(5)
     ]
-    write_results(tmp_path, [*records, record("fine")])
+    drawn = report()
+    drawn["verdict"] |= {"status": "not comparable", "reason": "output 'y' draws random numbers"}
+    unknown = record("unknown", TaskStatus.NOT_COMPARABLE, report=drawn, problems=())
+    write_results(tmp_path, [*records, unknown], warnings=("sizes are guessed:\nnet-1: x=1x3",))
     page.open(tmp_path / "index.html")
+    assert "sizes are guessed:\n\nnet-1: x=1x3" in page.evaluate(
+        "document.querySelector('#summary .note').innerText"
+    )
     kinds = "[...document.querySelectorAll('#kinds tbody tr')]"
     assert page.evaluate(
         f"{kinds}.map((row) => row.innerText.split('\\t').slice(0, 3).map((one) => one.trim()))"
     ) == [
         ["problem", "no importer for operator mmcv::TemporalShift", "5"],
         ["warning", "the engine no longer reads input 0", "5"],
+        ["not comparable", "output 'y' draws random numbers", "1"],
     ]
     page.evaluate(f"{kinds}[1].click()")
     assert page.evaluate(COUNT) == "5 of 6 tasks" and "input 0" in page.evaluate(
@@ -251,6 +258,9 @@ def test_a_status_says_what_it_rests_on(page: Chromium, tmp_path: Path) -> None:
         "[...document.querySelectorAll('#tasks tbody .badge')].map((one) => [one.innerText, one.className])"
     )
     assert page.evaluate(badges) == [["agree (graph only)", "badge fair"], ["agree", "badge good"]]
+    classes = "[...document.querySelectorAll('{}')].map((one) => one.className)"
+    assert page.evaluate(classes.format(".stripe span")) == ["good", "fair"]
+    assert page.evaluate(classes.format(".part")) == ["part fair"]
     page.evaluate(f"{ROWS}[0].click()")
     text = page.evaluate(f"{PANEL}.innerText")
     assert "agree (graph only): largest relative error" in text

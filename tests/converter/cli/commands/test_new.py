@@ -184,7 +184,9 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
     assert "write _expand in gated_half/definition.py" in tests.out
     refused(cli("check model.onnx --ops package"), 2, "NotImplementedError: write _")
     (here / "half.py").write_text(HALF)
-    told = re.search("or, if you have it in PyTorch, .* own parameters .*: trtsmith (.*)", ran.err)
+    told = re.search(
+        "or, if you have it in PyTorch, .* the name that the function has .*: trtsmith (.*)", ran.err
+    )
     assert told is not None and "--example input=3x6 --example input_2=6:float32" in told[1]
     assert "op new GatedHalf --domain acme --from-torch" in (here / "package" / "README.md").read_text()
     assert "op new GatedHalfKernel --domain acme" in (here / "package" / "README.md").read_text()
@@ -219,6 +221,8 @@ def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     assert 'features[0] // fields["window"], features[1]' in definition
     assert 'Field("mean", Kind.INT, "parameter mean", default=0, allowed=(0, 1))' in definition
     assert (here / "package" / "window_pool" / "function.py").read_text() == FUNCTIONS
+    readme = (here / "package" / "README.md").read_text()
+    assert "| `window_pool/function.py` | a copy" in readme and "| `window_pool/body.py` |" in readme
     path = here / "package" / "window_pool" / "definition.py"
     path.write_text(definition.replace('op_type="WindowPool"', 'op_type="PoolOfWindows"'))
     tests = own_tests()
@@ -276,12 +280,14 @@ def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
     assert tests.code == 0, tests.out
 
 
-MODULE = """
+FAKE = """
 
 @half_fold.register_fake
 def _(x, scale=2.0):
     return x.new_empty((x.shape[0], x.shape[1] // 2))
+"""
 
+MODULE = f"""{FAKE}
 @torch.library.custom_op("mycompany::relu", mutates_args=())
 def relu(
     x: torch.Tensor, out: torch.Tensor | None, shift: torch.Tensor, slopes: list[float], flip: bool = False
@@ -300,6 +306,27 @@ class Net(torch.nn.Module):
 def net():
     return Net(), (torch.rand(3, 8),)
 """
+
+
+def test_a_copy_that_differs_from_the_module_is_named(here: Path, cli: Cli) -> None:
+    net = "class Net(torch.nn.Module):\n    def forward(self, x):\n        return half_fold(x, 0.5)\n"
+    net += "def net():\n    return Net(), (torch.rand(3, 8),)\n"
+    (here / "folding.py").write_text(OPERATOR + FAKE + net)
+    words = ["--from-torch", "folding.py:half_fold", "--example", "x=3x8", "--example", "scale=0.5"]
+    assert cli("op new HalfFold --domain mycompany", *words, "-o", "package").code == 0
+    asked = "--ops ./package --target sm86"
+    words = ["--reference", "HalfFold=folding.py:half_fold"]
+    ran = cli(f"convert package/example.onnx -o example.plan {asked}", *words)
+    assert ran.code == 0 and "the plugin of" not in ran.out, ran  # it has none
+    assert "operator HalfFold, an alias of" in cli("check package/example.onnx --ops ./package -v").out
+    copy = here / "package" / "half_fold" / "function.py"
+    copy.write_text(copy.read_text().replace("+ x[:, half:]", "- x[:, half:]"))
+    ran = cli(f"convert folding.py:net -o net.plan {asked}")
+    assert ran.code == 3, ran
+    assert (
+        "check that package/half_fold/function.py computes mycompany::HalfFold as your framework does"
+        in ran.out
+    ), ran
 
 
 def test_the_commands_that_a_refused_module_names_bring_its_operators(here: Path, cli: Cli) -> None:
