@@ -94,10 +94,16 @@ def bundle(engine: StrPath, output: StrPath | None = None, **options: Unpack[Bun
     path, given = Path(engine), with_defaults(BundleOptions, options)
     if given.runtime == "triton":
         if output is None:
-            read_facts(path)  # what is wrong with the engine comes first
+            facts = read_facts(path)  # what is wrong with the engine comes first
             expected = "the folder that tritonserver --model-repository gets, created if missing"
+            others = "; or --for deepstream, or --for onnxruntime, which write beside the engine" * (
+                not facts.is_rtx
+            )
             raise UsageError(
-                f"no model repository is named for {path}", "--for triton", expected, "--output models/"
+                f"no model repository is named for {path}",
+                "--for triton, the default",
+                expected,
+                f"--for triton --output models/{others}",
             )
         name = path.stem if given.name is None else given.name
         limits = (given.batching, given.instances, given.queue_delay_us)

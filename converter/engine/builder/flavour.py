@@ -145,12 +145,13 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
             "one of the two",
             any_tensorrt(),
         )
+    needs = "; it needs a GPU to build" if prefer == "tensorrt" else ""
     others = f"; or --flavour {installed[0]}, which is installed" if installed else ""
     raise UsageError(
         f"{prefer} is not installed in this Python.",
         f"--flavour {prefer}",
         f"the module {prefer}",
-        PIP[prefer] + others,
+        f"{PIP[prefer]}{needs}{others}",
     )
 
 

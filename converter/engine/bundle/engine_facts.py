@@ -97,11 +97,14 @@ def read_facts(engine: Path) -> Facts:
     return facts
 
 
-def tensorrt_facts(engine: Path, server: str) -> Facts:
-    """`read_facts` for a server that runs TensorRT's engines only, and none that holds code of the host."""
+def tensorrt_facts(engine: Path, server: str, otherwise: str = "") -> Facts:
+    """`read_facts` for a server that runs TensorRT's engines only, and none that holds code of the host.
+
+    otherwise: what helps instead of another engine, for messages.
+    """
     facts = read_facts(engine)
     if facts.is_rtx:
-        fix = "trtsmith convert ... --flavour tensorrt, on the GPU that runs it"
+        fix = f"trtsmith convert ... --flavour tensorrt, on the GPU that runs it{otherwise}"
         raise UsageError(
             f"{server} runs no engine of TensorRT-RTX", str(engine), "an engine of TensorRT", fix
         )

@@ -28,7 +28,8 @@ def write_wrapper(engine: Path, output: Path | None = None, *, force: bool = Fal
 
     UsageError for an engine of TensorRT-RTX, and for a file in another folder, where the provider finds no engine.
     """
-    facts = tensorrt_facts(engine, "onnxruntime's TensorRT provider")
+    model = "; or no engine: trtsmith rewrite MODEL.onnx --for onnxruntime, whose graph the provider builds itself"
+    facts = tensorrt_facts(engine, "onnxruntime's TensorRT provider", model)
     path = output or engine.with_name(f"{engine.stem}_ctx.onnx")
     if os.path.realpath(path.parent) != os.path.realpath(engine.parent):
         what, expected = "the model is not beside the engine", f"a file in {engine.parent}"

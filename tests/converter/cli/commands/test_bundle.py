@@ -35,7 +35,12 @@ def test_a_converted_engine_in_a_repository(here: Path, cli: Cli) -> None:
     refused(cli(f"{bundle} --name in-python"), 2, "or --force to replace it")
     assert cli(f"{bundle} --name in-python --force").code == 0
     refused(cli("bundle nofile.plan"), 2, "There is no such file")
-    refused(cli("bundle relu.plan"), 2, "no model repository is named")
+    refused(
+        cli("bundle relu.plan"),
+        2,
+        "no model repository is named",
+        "fix:      --for triton --output models/\n",
+    )
     manifest = as_tensorrt(Path("relu.plan"))
     ran = cli(bundle)
     assert ran.code == 0 and "--model-repository=" in ran.out and "up to 5" in ran.err
@@ -88,7 +93,12 @@ def test_what_deepstream_and_onnxruntime_need(here: Path, cli: Cli) -> None:
         "--name does not go with --for onnxruntime",
         "--instances does not",
     )
-    refused(cli("bundle m.plan"), 2, "no model repository is named for m.plan", "--output models/")
+    refused(
+        cli("bundle m.plan"),
+        2,
+        "no model repository is named for m.plan",
+        "--output models/; or --for deepstream",
+    )
     refused(cli("bundle m.plan --for openvino"), 2, "invalid choice: 'openvino'")
     with pytest.raises(trtsmith.UsageError, match="nothing can be written for 'openvino'"):
         trtsmith.bundle("m.plan", runtime="openvino")

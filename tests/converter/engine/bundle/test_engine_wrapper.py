@@ -44,8 +44,9 @@ def test_libraries_are_loaded_before_the_engine(tmp_path: Path) -> None:
 
 
 def test_engines_and_files_that_the_provider_does_not_find(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="TensorRT provider runs no engine of TensorRT-RTX"):
+    with pytest.raises(UsageError, match="TensorRT provider runs no engine of TensorRT-RTX") as caught:
         write_wrapper(engine(tmp_path, FIXED, tensorrt=RTX))
+    assert "trtsmith rewrite MODEL.onnx --for onnxruntime" in caught.value.problems[0].fix
     path = engine(tmp_path, FIXED)
     (tmp_path / "other").mkdir()
     with pytest.raises(UsageError, match="not beside the engine"):
