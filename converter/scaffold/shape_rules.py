@@ -88,8 +88,8 @@ def _sizes(given: Sizes, run: Run) -> tuple[tuple[tuple[Axis, ...], ...], tuple[
             for others in ((size + 1, size + 2), (2 * size, 3 * size))
         )
 
-    alone = [(axis,) for axis in axes if taken((axis,))]
-    rest = [axis for axis in axes if (axis,) not in alone]
+    alone = [axis for axis in axes if taken((axis,))]
+    rest = [axis for axis in axes if axis not in alone]
     together: list[tuple[Axis, ...]] = []
     while rest:
         name, axis = rest[0]
@@ -105,10 +105,28 @@ def _sizes(given: Sizes, run: Run) -> tuple[tuple[tuple[Axis, ...], ...], tuple[
         )
         rest = [one for one in rest if one not in (group or rest[:1])]
         together += [group] if group is not None else []
-    free = (*alone, *together)
+    free = (*_broadcast(given, alone, run), *together)
     known = {axis for group in free for axis in group}
     fixed = tuple(((name, axis), given[name][axis]) for name, axis in axes if (name, axis) not in known)
     return free, fixed
+
+
+def _broadcast(given: Sizes, alone: Sequence[Axis], run: Run) -> list[tuple[Axis, ...]]:
+    """The groups of these dimensions. Those of size 1, which may change alone as they are broadcast, are of one size where
+    two sizes are not taken: the batches of two inputs, in an example of one image.
+    """
+    groups: list[tuple[Axis, ...]] = []
+    for axis in alone:
+        name, at = axis
+        ones = [group for group in groups if given[group[0][0]][group[0][1]] == given[name][at] == 1]
+        for group in ones:
+            two = with_size(given, group, 2)
+            if run(with_size(two, [axis], 2)) is not None and run(with_size(two, [axis], 3)) is None:
+                groups[groups.index(group)] = (*group, axis)
+                break
+        else:
+            groups.append((axis,))
+    return groups
 
 
 def _trials(given: Sizes, free: Sequence[Sequence[Axis]]) -> Iterator[Sizes]:

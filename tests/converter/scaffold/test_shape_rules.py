@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from trtsmith.converter.scaffold.shape_rules import NoRuleError, Sizes, find_rules
@@ -59,6 +60,23 @@ def test_sizes_that_are_equal_in_the_example_alone() -> None:
         (("square", 0), ("square", 1), ("square", 2)),
     )
     assert rules.outputs == {"z": ("x[1]", "x[0]")}
+
+
+def test_batches_of_one_image_are_of_one_size_and_a_factor_for_all_is_not() -> None:
+    def broadcast(sizes: Sizes) -> Sizes | None:
+        try:
+            return {"y": np.broadcast_shapes(sizes["x"], sizes["gate"])}
+        except ValueError:
+            return None
+
+    found = find_rules({"x": (1, 8), "gate": (1, 8)}, {}, broadcast)
+    assert found.free == ((("x", 0), ("gate", 0)), (("x", 1), ("gate", 1)))
+    assert found.outputs == {"y": ("x[0]", "x[1]")}
+    found = find_rules({"x": (2, 8), "gate": (1, 8)}, {}, broadcast)
+    assert found.free == ((("x", 0),), (("x", 1), ("gate", 1)))
+    assert found.fixed == ((("gate", 0), 1),)
+    apart = find_rules({"x": (1, 8), "y": (1, 8)}, {}, lambda sizes: {"z": (sizes["x"][0], sizes["y"][0])})
+    assert apart.outputs == {"z": ("x[0]", "y[0]")}
 
 
 def test_a_size_that_goes_in_multiples() -> None:
