@@ -24,11 +24,11 @@ from trtsmith.converter.convert.plan import Plan, plan, with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Mended
 from trtsmith.converter.engine.builder.build_request import BuildResult
-from trtsmith.converter.model.infinite_weights import infinite_weights
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.converter.verify.infinite_weights import infinite_weights
 from trtsmith.importers.counted import counted
 from trtsmith.importers.problem import Problem
 

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from trtsmith.converter.base.errors import ConversionError
-from trtsmith.converter.model.infinite_weights import infinite_weights
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, allowance, in_words
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Outputs
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.constant_outputs import lost_constants
 from trtsmith.converter.verify.findings import INFINITE_WEIGHTS, NOT_FINITE, Finding, finding
+from trtsmith.converter.verify.infinite_weights import infinite_weights
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
 from trtsmith.converter.verify.rounding import GRIDS
