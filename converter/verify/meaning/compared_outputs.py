@@ -97,6 +97,7 @@ def compared(
     placed = places.of(actual, noise)
     alike = rounding.furthest()
     left = dict(measured.left) | _doubtful(placed.told, alike)
+    places.blame_labels(actual, placed)
     comparisons = compare(wanted, placed.arrays, tolerances, measured.allowed, at, noise)
     by_rounding = rounding.compared(tolerances, at)
     comparisons = tuple(_as_rounding_does(comparisons, by_rounding, left))
@@ -257,6 +258,13 @@ class _Placer:
             group.place(arrays, noise or {}, placed)
         return placed
 
+    def blame_labels(self, arrays: Arrays, placed: _Placed) -> None:
+        """Of rows that do not match for their labels alone, says so of the output with the labels."""
+        for group in self._groups:
+            told = placed.told.get(group.names[0])
+            if told is not None and told.wrong:
+                group.blame_labels(arrays, placed)
+
     def rows(self) -> list[tuple[str, ...]]:
         """Outputs whose rows are matched together."""
         return [group.names for group in self._groups]
@@ -370,16 +378,44 @@ class _RowGroup:
         explanation = self._explanation(noise)
         found = explanation.without_swapped(has, found) if noise else explanation.without_outliers(has, found)
         wrong, highest = explanation.unexplained(has, found)
-        for name in self.names:
-            if name == self.one.order:  # the best scores, which are compared in their order
-                continue
-            placed.arrays[name] = in_place(self.wanted[name], arrays[name], self.rows.values.shape[:2], found)
+        self._put(arrays, found, placed)
         counted = [np.array([len(t.filled(i)) for i in range(len(t.values))]) for t in (self.rows, has)]
         for name in self.counts:
             given = self.wanted[name], arrays[name]
             if all((a.ravel() == n).all() for a, n in zip(given, counted, strict=True)):
                 placed.arrays[name] = self.wanted[name]
         placed.told[self.names[0]] = self._told(has, found, wrong, highest)
+
+    def _put(self, arrays: Arrays, found: Matching, placed: _Placed) -> None:
+        for name in self.names:
+            if name == self.one.order:  # the best scores, which are compared in their order
+                continue
+            placed.arrays[name] = in_place(self.wanted[name], arrays[name], self.rows.values.shape[:2], found)
+
+    def blame_labels(self, arrays: Arrays, placed: _Placed) -> None:
+        """Matches rows whatever their labels, an output of their own; nothing changes unless all rows match so."""
+        has, columns = self._table(arrays), self.rows.columns
+        if has is None or columns is None or columns.label not in self.rows.labels:
+            return
+        unlabelled = replace(columns, label=-1)
+        want, have = (replace(one, columns=unlabelled, labels=()) for one in (self.rows, has))
+        found = match(want, have)
+        pairs = [
+            (self.rows.values[i, w, columns.label], has.values[i, h, columns.label], w)
+            for i, w, h in found.pairs
+        ]
+        other = [pair for pair in pairs if pair[0] != pair[1]]
+        if found.lost or found.extra or not other:
+            return
+        self._put(arrays, found, placed)
+        placed.told[self.names[0]] = self._told(has, found, [], 0.0)
+        name = next(n for n, part in self.rows.parts.items() if part.start == columns.label)
+        expected, given, row = other[0]
+        wrong = (
+            f"{len(other)} of {len(pairs)} detections that match are of another class, the first in row {row}: {given:.0f}, "
+            f"expected {expected:.0f}"
+        )
+        placed.told[name] = Aligned(self.wanted[name], "", wrong, len(pairs) - len(other), len(pairs))
 
     def _table(self, arrays: Arrays) -> RowTable | None:
         """The rows of these outputs; None where they have other types or sizes than is expected."""

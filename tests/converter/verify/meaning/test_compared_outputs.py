@@ -134,6 +134,24 @@ def test_rows_of_efficient_nms_are_explained_by_its_candidates(tmp_path: Path) -
     assert not all(one.agrees for one in judged.each({"n": before["n"] - 1, **lost}))
 
 
+@pytest.mark.parametrize("rows", [slice(None), slice(2, 3)])
+def test_wrong_labels_are_an_error_of_the_labels_and_not_of_the_boxes(tmp_path: Path, rows: slice) -> None:
+    place = np.arange(40)[:, None] * [28.0, 11.0]
+    boxes = np.concatenate([place, place + 20], axis=1)[None]
+    scores = np.linspace(0.9, 0.3, 40)[:, None] * np.eye(3)[np.arange(40) % 3]
+    judged = Judged(tmp_path, EFFICIENT, boxes=boxes, scores=scores[None])
+    outputs = judged.of()
+    outputs["label"] = outputs["label"].copy()
+    outputs["label"][0, rows] = (outputs["label"][0, rows] + 1) % 3
+    found = {one.output: one for one in judged.each(outputs)}
+    assert {name for name, one in found.items() if not one.agrees} == {"label"}
+    count = len(outputs["label"][0, rows])
+    assert found["label"].reason.startswith(
+        f"{count} of 16 detections that match are of another class, the first in row "
+    )
+    assert found["dets"].meaning.startswith("16 of 16 detections match")
+
+
 @pytest.fixture
 def detector(tmp_path: Path) -> Judged:
     """Twenty objects with three boxes each of nearly one score, of which one remains."""
