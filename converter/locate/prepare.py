@@ -21,6 +21,7 @@ from trtsmith.converter.convert.engine_analysis import analysis_of_engine
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import FreezingOptions
 from trtsmith.converter.convert.plan import Plan, library_of_plugins
+from trtsmith.converter.convert.precision import floats_decided
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.builder.build import build
 from trtsmith.converter.engine.builder.flavour import choose_flavour, expected_target
@@ -48,7 +49,7 @@ from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
-from trtsmith.converter.verify.baseline import Arithmetic, Baseline
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original
 from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
@@ -200,7 +201,8 @@ def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[Prep
             executor = OnKernels(kernels)
         arithmetic = asked.arithmetic or engine_precision(precision.precision, float16_sums=sums)
         rounds = executor.fuses or arithmetic in (*FORMATS, FP16_SUMS)
-        rounding = _rounding(original, feeds, arithmetic, reduced) if rounds else None
+        wide = floats_decided(precision, reduced.precision)
+        rounding = _rounding(Original(original, wide=wide), feeds, arithmetic, reduced) if rounds else None
         yield PreparedSearch(
             original,
             rewritten,
@@ -231,7 +233,7 @@ def _native(rewritten: Rewritten) -> Rewritten:
 
 
 def _told(asked: LocateOptions) -> str:
-    return told_source(asked.inputs) if asked.inputs is not None else "made up"
+    return told_source(asked.inputs) if asked.inputs is not None else "generated"
 
 
 def _known(
@@ -244,7 +246,7 @@ def _known(
 def _feeds(
     asked: LocateOptions, original: Model, rewritten: Rewritten, frozen: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Values of all inputs of the original: given or made up, frozen ones as they are frozen."""
+    """Values of all inputs of the original: given or generated, frozen ones as they are frozen."""
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
     if asked.feeds is not None:
         return {**asked.feeds, **frozen}
@@ -257,7 +259,7 @@ def _feeds(
     return made.arrays | exact | dict(frozen)
 
 
-def _rounding(original: Model, feeds: Arrays, precision: str, reduced: Rewritten) -> RoundedRuns:
+def _rounding(original: Original, feeds: Arrays, precision: str, reduced: Rewritten) -> RoundedRuns:
     """What rounding changes of the model's outputs, as `trtsmith verify` has it."""
     baseline = Baseline(original, (InputSet("", feeds),))
     rounded = baseline.rounded(Arithmetic.of(precision, reduced.precision))

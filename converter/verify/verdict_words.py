@@ -94,7 +94,7 @@ hold, all agree then. With --precision fp32 the expected outputs of a 16-bit mod
 _FIXES: Mapping[str, str] = {
     **dict.fromkeys(
         ("overflow", "underflow", "own type: infinite", "own type: changed"),
-        f"{_EXPORTED}; if you cannot, --precision fp32 computes it in float32",
+        f"{_EXPORTED}; if you cannot, give --precision {{precision}} or fp32 with this file",
     ),
     "random": "make the numbers an input of the model, or convert without a verdict (--no-verify)",
     "not run": "{fix}",

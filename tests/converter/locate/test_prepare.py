@@ -87,7 +87,7 @@ def test_inputs_are_given_or_generated(tmp_path: Path) -> None:
     fake = FakeTensorRT()
     ranges = {"x": ShapeRange((1, 3), (4, 3), (9, 3))}
     with prepared(LocateOptions(model, shapes=ranges), fake.run) as ready:
-        assert ready.feeds["x"].shape == (4, 3) and ready.inputs == "made up"
+        assert ready.feeds["x"].shape == (4, 3) and ready.inputs == "generated"
         assert isinstance(ready.executor, OnTensorRT) and ready.executor.shapes == ranges
     given = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.savez(tmp_path / "in.npz", x=given)

@@ -144,7 +144,7 @@ def test_what_is_told_helps(
     assert "overflow at s (Mul): 6.4e+05, float16 holds 65504 (" in as_it_is.out
     assert (
         "\nnext: export the model in float32, and convert it with --precision fp16, which keeps such nodes in float32; "
-        "if you cannot, --precision fp32 computes it in float32\n"
+        "if you cannot, give --precision fp16 or fp32 with this file\n"
     ) in as_it_is.out
     saved(tmp_path, body, edges)
     np.savez("x.npz", x=X.astype(np.float32 if edges.startswith("float[") else np.float16))
@@ -165,6 +165,18 @@ def test_an_output_that_its_type_does_not_hold_is_exported_in_float32(
     saved(tmp_path, "y = Mul (x, x)", "float[1,64] x) => (float[1,64] y")
     np.savez("x.npz", x=X.astype(np.float32))
     assert trtsmith(capsys, *command, "--precision", "fp16").code == 0
+
+
+def test_locate_compares_with_float32_too_where_the_precision_replaces_the_models_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path, "s = Mul (x, x) y = Sqrt (s)")
+    np.savez("x.npz", x=X)
+    ran = trtsmith(
+        capsys, "locate", "m.onnx", "--inputs", "x.npz", "--precision", "fp16", "--on", "emulation"
+    )
+    assert ran.code == 0 and "the outputs agree with the original's" in ran.out, ran.out
 
 
 def test_what_a_module_in_float16_gave_is_given_in_float32(
