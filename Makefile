@@ -81,7 +81,7 @@ docs:  ## build/site, from docs/; a link to nothing is an error
 wheel: export TRTSMITH_PLATFORM = $(PLATFORM)
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES; PLATFORM=aarch64 cross-compiles it
 	@rm -rf dist
-	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/$(if $(ACROSS),aarch64/cuda13,native) .
+	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist --config-settings=build-dir=build/$(if $(ACROSS),aarch64/cuda13,native) .
 	@$(IN_ENV) python scripts/$(if $(ACROSS),check_aarch64.py dist,check_wheel.py dist --gpus)
 
 check-wheel: wheel  ## install dist/*.whl into a fresh environment and use it there
