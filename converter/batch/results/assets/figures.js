@@ -4,7 +4,7 @@
 const Figures = (() => {
   const KINDS = {
     agree: "good", converted: "good", disagree: "bad", refused: "bad", invalid: "bad", crashed: "bad", timeout: "bad",
-    memory: "bad", "not comparable": "fair", lost: "fair", cancelled: "fair",
+    memory: "bad", "not comparable": "bad", lost: "fair", cancelled: "fair",
   };
   const ORDER = Object.keys(KINDS);
   const MEANS = {
