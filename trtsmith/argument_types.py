@@ -40,7 +40,11 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
                     raise TypeError(_unknown(function.__name__, name, list(spelled.parameters)))
                 if named[name] is None and _stands_for_default(spelled.parameters[name]):
                     del named[name]
-            given = spelled.bind(*arguments, **named).arguments
+            try:
+                given = spelled.bind(*arguments, **named).arguments
+            except TypeError as error:
+                told = f"help(trtsmith.{function.__name__}) lists them"
+                raise TypeError(f"trtsmith.{function.__name__}(): {error}; {told}") from None
             problems = [
                 problem
                 for name, value in given.items()

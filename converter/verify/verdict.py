@@ -89,6 +89,9 @@ class Verdict:
     cost: PrecisionCost | None = None
     basis: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return "\nnext: ".join(filter(None, (f"{self.words}: {self.reason}", self.advice)))
+
     @property
     def reason(self) -> str:
         """The finding, in one sentence."""

@@ -22,7 +22,15 @@ from trtsmith.argument_types import checked_types
 from trtsmith.arguments import stage_options, with_operators
 from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.base.options.declared import only, options_of, with_defaults
-from trtsmith.converter.base.options.kinds import IN_PYTHON, Flag, Paths, StrPath, Texts, positive_int
+from trtsmith.converter.base.options.kinds import (
+    FLAVOUR,
+    IN_PYTHON,
+    Flag,
+    Paths,
+    StrPath,
+    Texts,
+    positive_int,
+)
 from trtsmith.flags import add_options
 from trtsmith.options import Operators
 
@@ -259,3 +267,17 @@ def test_types_and_dicts_are_told_as_they_are_written(call: Callable[[], object]
     with pytest.raises(trtsmith.UsageError) as caught:
         call()
     assert [problem.fix for problem in caught.value.problems] == [told]
+
+
+def test_a_missing_argument_is_told_with_its_function() -> None:
+    with pytest.raises(
+        TypeError, match=r"trtsmith\.batch\(\): missing a required argument: 'output'; help\("
+    ):
+        trtsmith.batch(".")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("given", "flavour"), [("trt", "tensorrt"), ("RTX", "tensorrt_rtx"), ("auto", "auto")]
+)
+def test_a_flavour_has_the_name_of_its_extra_too(given: str, flavour: str) -> None:
+    assert FLAVOUR.read(given, "flavour") == flavour == FLAVOUR.flag["type"](given)

@@ -65,6 +65,16 @@ def test_nothing_is_printed_and_progress_is_told(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_verdict_is_printed_as_its_words(engine: FakeEngine) -> None:
+    """`assert done.passed, done.verdict` shows them."""
+    verdict = trtsmith.convert("m.onnx", "v.plan", shapes={"x": SHAPES}, flavour="rtx").verdict
+    assert verdict is not None and str(verdict) == f"{verdict.words}: {verdict.reason}"
+    x = np.ones((2, 4, 4), np.float32)
+    given = {"inputs": {"x": x}, "expected": {"y": 7 * x}}
+    wrong = trtsmith.convert("m.onnx", "w.plan", shapes={"x": SHAPES}, **given).verdict
+    assert wrong is not None and str(wrong).splitlines()[-1] == f"next: {wrong.advice}" != "next: "
+
+
 def test_a_model_that_cannot_be_converted_is_a_result_of_check_and_an_error_of_convert(folder: Path) -> None:
     analysis = trtsmith.check("axes.onnx")
     assert not analysis.convertible and [p.where for p in analysis.problems]

@@ -417,7 +417,19 @@ def _verified(value: Any) -> str:
 
 
 SWITCH = OptionKind("bool", default=False, flag={"action": "store_true"})
-FLAVOUR = _choice("FlavourName", FlavourName)
+_FLAVOURS = {"trt": "tensorrt", "rtx": "tensorrt_rtx"}
+"""By extra of this package, the flavour that it installs."""
+
+
+def flavour_of(text: str) -> str:
+    """ "tensorrt" for "trt", "tensorrt_rtx" for "rtx"; what is not known stays as it is."""
+    return _FLAVOURS.get(text.lower(), text)
+
+
+_FLAVOUR = _choice("FlavourName", FlavourName)
+FLAVOUR = replace(
+    _FLAVOUR, flag={**_FLAVOUR.flag, "type": flavour_of}, read=lambda value, name: flavour_of(value)
+)
 
 _KINDS = (
     *(SWITCH, COUNT, SECONDS, TEXT, FILE, FILES, TEXTS, ARRAYS, SHAPES, FREEZE, FLAVOUR),

@@ -141,3 +141,12 @@ def test_a_function_without_tensors_or_without_a_signature() -> None:
 
     assert problems(number) == ["no parameter is a tensor"]
     assert "signature cannot be read" in problems(torch.relu)[0]
+
+
+def test_a_list_of_tensors_as_result_is_refused_with_the_tuple_to_write() -> None:
+    def split(x: torch.Tensor) -> list[torch.Tensor]:
+        return [x, x]
+
+    with pytest.raises(UsageError, match="the function returns a list of tensors") as caught:
+        signature_of(split, {"x": "2x3"}, "here")
+    assert caught.value.problems[0].fix.endswith("-> tuple[torch.Tensor, torch.Tensor]")
