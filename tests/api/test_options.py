@@ -30,6 +30,7 @@ from trtsmith.converter.base.options.kinds import (
     StrPath,
     Texts,
     positive_int,
+    ranges_of,
 )
 from trtsmith.flags import add_options
 from trtsmith.options import Operators
@@ -281,3 +282,16 @@ def test_a_missing_argument_is_told_with_its_function() -> None:
 )
 def test_a_flavour_has_the_name_of_its_extra_too(given: str, flavour: str) -> None:
     assert FLAVOUR.read(given, "flavour") == flavour == FLAVOUR.flag["type"](given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x": {"opt": (2, 3), "max": (4, 3), "min": (1, 3)}},
+        {"x": [(1, 3), (2, 3), (4, 3)]},
+        {"x": "1x3:2x3:4x3"},
+        "x=1x3:2x3:4x3",
+    ],
+)
+def test_a_range_of_sizes_may_be_written_in_several_ways(given: Any) -> None:
+    assert ranges_of(given, "x", "{}") == ["x=1x3:2x3:4x3"]

@@ -204,13 +204,20 @@ def samples_of(given: Samples, name: str = "calibration") -> tuple[ArraySource, 
     return tuple(source for one in several if (source := arrays_of(one, name)) is not None)
 
 
+_ENDS = ("min", "opt", "max")
+
+
 def ranges_of(given: Any, between: str, form: str) -> list[str]:
-    """Reads NAME=MIN:OPT:MAX, or one part for all three. between: separates the numbers of a part. form: of a part."""
+    """Reads NAME=MIN:OPT:MAX, or one part for all three; also by "min", "opt" and "max", as other tools have it. between:
+    separates the numbers of a part. form: of a part.
+    """
     if not isinstance(given, Mapping):
         return [*texts_of(given or ())]
     texts = []
     for name, range_ in given.items():
-        if isinstance(range_, str) or not isinstance(range_, Iterable):
+        if isinstance(range_, Mapping) and range_.keys() == {*_ENDS}:
+            range_ = [range_[end] for end in _ENDS]
+        if isinstance(range_, (str, Mapping)) or not isinstance(range_, Iterable):
             texts.append(f"{name}={range_}")
             continue
         parts: Iterable[Any] = range_ if any(isinstance(part, Sized) for part in range_) else [range_]
