@@ -284,6 +284,12 @@ def _mebibytes(value: Any) -> str:
     return f"{float(found[1]) * (1024 if found[2].upper() == 'G' else 1):.0f}" if found else ""
 
 
+def _gpu_number(value: Any) -> str:
+    """The number of the GPU that PyTorch calls "cuda" or "cuda:1"."""
+    found = re.fullmatch(r"cuda(?::(\d+))?", str(value))
+    return (found[1] or "0") if found else ""
+
+
 _REPEATED: Mapping[str, Any] = {"action": "append", "default": []}
 _FILES = {**_REPEATED, "type": Path}
 _TEXTS = _several(_is_text)
@@ -312,7 +318,9 @@ DEVICE = replace(
     flag={"type": lambda text: text and _parsed(device_of)(text)},
     read=lambda value, name: value and device_of(value),
 )
-NUMBER = OptionKind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
+NUMBER = OptionKind(
+    "int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int}, meant=_gpu_number
+)
 COUNT = replace(NUMBER, flag={"type": positive_int})
 MEBIBYTES = replace(COUNT, expected="a whole number of MiB", example="4096", meant=_mebibytes)
 SECONDS = OptionKind(
