@@ -35,7 +35,7 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
         ("convert m.onnx --workspce=1", "--workspace"),
         ("convert m.onnx --keepFp32=a", "--keep-fp32"),
         ("convert m.onnx --precision pf16", "'fp16'"),
-        ("convert m.onnx --flavour rtx", "'tensorrt_rtx'"),
+        ("convert m.onnx --flavour tensorrt-rtx", "'tensorrt_rtx'"),
         ("check m.onnx --color=allways", "'always'"),
     ],
 )
