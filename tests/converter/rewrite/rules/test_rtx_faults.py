@@ -250,6 +250,10 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
             "u = Unsqueeze (x, first) s = GridSample (u, g) y = Squeeze (s, first)",
             "k = Unsqueeze (x, first) u = Relu (k) s = GridSample (u, g) r = Relu (s) y = Squeeze (r, first)",
             "u = Unsqueeze (x, first) s = GridSample (u, g) v = Unsqueeze (s, first) y = Squeeze (v, leading)",
+            # in a branch
+            "u = Unsqueeze (x, first) s = GridSample (u, g) m = ReduceSum <keepdims = 0> (x) c = Cast <to = 9> (m) "
+            "y = If (c) <then_branch = a () => (float[2, 3, 4] t) { t = Squeeze (s, first) }, "
+            "else_branch = b () => (float[2, 3, 4] e) { e = Squeeze (s, first) }>",
         ),
         ("u = Unsqueeze (x, first) s = GridSample (u, g) r = ReduceSum (s, first) y = Squeeze (r, first)",),
     ),
