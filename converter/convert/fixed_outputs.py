@@ -22,6 +22,8 @@ def fixed_outputs(original: Model, graph: Model, ranges: Mapping[str, Sequence[R
         for axis, (dim, sizes) in enumerate(sized):
             if isinstance(dim, str):
                 known.setdefault(dim, (value.name, axis, sizes))
+    if not known:
+        return ()
     shapes = value_shapes(graph.proto)
     found = []
     for value in original.proto.graph.output:

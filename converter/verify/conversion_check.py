@@ -309,13 +309,15 @@ class ConversionCheck:
 
     def _told(self, graphs: Verdict) -> Verdict:
         """Of plugins that a function of the user stood for, that they were not run."""
+        if not self.references.nodes or not graphs.comparisons:
+            return graphs
         known = {kind: find_aliases(*kind) for kind in Graph(self.original).kinds()}
         expanded = {
             kind for kind, found in known.items() if found and all(op.by_expansion for op, _ in found)
         }
         plugins = known.keys() - expanded
         names = [one.op_type for one in self.references.nodes if any(one.computes(*kind) for kind in plugins)]
-        if not names or not graphs.comparisons:
+        if not names:
             return graphs
         return replace(graphs, findings=(*graphs.findings, finding("plugin not run", operators=names)))
 
