@@ -96,9 +96,8 @@ def bundle(engine: StrPath, output: StrPath | None = None, **options: Unpack[Bun
         if output is None:
             facts = read_facts(path)  # what is wrong with the engine comes first
             expected = "the folder that tritonserver --model-repository gets, created if missing"
-            others = "; or --for deepstream, or --for onnxruntime, which write beside the engine" * (
-                not facts.is_rtx
-            )
+            beside = "; or --for deepstream, or --for onnxruntime, which write beside the engine"
+            others = "" if facts.is_rtx else beside
             raise UsageError(
                 f"no model repository is named for {path}",
                 "--for triton, the default",

@@ -85,13 +85,9 @@ def signature_of(function: Callable[..., Any], examples: Mapping[str, str], wher
         )
         for name in unknown
     ]
-    if typing.get_origin(returned := hints.get("return")) is list and _is_tensor(
-        typing.get_args(returned)[0]
-    ):
-        what, expected = (
-            "the function returns a list of tensors",
-            "a tensor, or a tuple of as many as there are",
-        )
+    returned = hints.get("return")
+    if typing.get_origin(returned) is list and _is_tensor(typing.get_args(returned)[0]):
+        what, expected = "the function returns a list of tensors", "a tensor, or a tuple of several"
         fix = "return a tuple, and annotate it so: -> tuple[torch.Tensor, torch.Tensor]"
         problems.append(Problem(what, where, expected, fix))
     tensors: list[Tensor] = []

@@ -144,9 +144,8 @@ def _as_far(verdict: Verdict, expected: Arrays, other: Arrays) -> Iterator[tuple
             continue
         # the ratio of norms of whole numbers, too, as the comparison has it
         off = changed_by(one.astype(np.float64), found.astype(np.float64))
-        if (
-            c.meaning and not off
-        ):  # equal where rows match: what keeps others apart is another output of the selection
+        # equal where rows match: what keeps others apart is another output of the selection
+        if c.meaning and not off:
             off = max(changed_by(a, other[n]) for n, a in expected.items() if a.shape == other[n].shape)
         if off > 0 and off >= EXPLAINED * c.relative:
             yield c, off

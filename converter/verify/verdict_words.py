@@ -275,10 +275,9 @@ def _about_left(told: Told) -> str:
 def _about(left: Sequence[Finding], told: Told) -> str:
     """What to do about outputs that could not be compared, of which the first says why."""
     one = left[0]
+    # --precision fp32 leaves the types of outputs, and what a module in float16 gave
     if one.figures.get("is_output") or one.figures.get("given"):
-        return _filled(
-            _EXPORTED, one
-        )  # --precision fp32 leaves the types of outputs, and what a module in float16 gave
+        return _filled(_EXPORTED, one)
     if one.kind in _OTHER_INPUTS:
         return _with_inputs(told, _OTHER_INPUTS[one.kind])
     if one.kind in _FIXES:

@@ -404,13 +404,8 @@ def precision_of(text: str) -> str:
 
 def _precision(annotation: str, literal: Any) -> OptionKind:
     """One of the precisions of a Literal, or an alias of it."""
-    named = _choice(annotation, literal)
-    flag = {**named.flag, "type": precision_of}
-
-    def meant(value: Any) -> str:
-        return precision_meant(value, named.flag["choices"])
-
-    return replace(named, flag=flag, read=lambda value, name: precision_of(value), meant=meant)
+    named = _aliased(_choice(annotation, literal), precision_of)
+    return replace(named, meant=lambda value: precision_meant(value, named.flag["choices"]))
 
 
 def precision_meant(value: Any, choices: Sequence[str]) -> str:
@@ -426,12 +421,16 @@ def _choice(annotation: str, literal: Any) -> OptionKind:
     return replace(TEXT, annotation=annotation, expected=expected, example=example, flag={"choices": texts})
 
 
+def _aliased(choice: OptionKind, of: Callable[[str], str]) -> OptionKind:
+    """The choice, of whose texts some have other names. of: the text for a name."""
+    return replace(choice, flag={**choice.flag, "type": of}, read=lambda value, name: of(value))
+
+
 def _verified(value: Any) -> str:
     """What a bool says of `verify`."""
     return {True: '"auto"', False: "None"}[value] if isinstance(value, bool) else ""
 
 
-SWITCH = OptionKind("bool", default=False, flag={"action": "store_true"})
 _FLAVOURS = {"trt": "tensorrt", "rtx": "tensorrt_rtx"}
 """By extra of this package, the flavour that it installs."""
 
@@ -441,10 +440,8 @@ def flavour_of(text: str) -> str:
     return _FLAVOURS.get(text.lower(), text)
 
 
-_FLAVOUR = _choice("FlavourName", FlavourName)
-FLAVOUR = replace(
-    _FLAVOUR, flag={**_FLAVOUR.flag, "type": flavour_of}, read=lambda value, name: flavour_of(value)
-)
+SWITCH = OptionKind("bool", default=False, flag={"action": "store_true"})
+FLAVOUR = _aliased(_choice("FlavourName", FlavourName), flavour_of)
 
 _KINDS = (
     *(SWITCH, COUNT, SECONDS, TEXT, FILE, FILES, TEXTS, ARRAYS, SHAPES, FREEZE, FLAVOUR),
