@@ -57,7 +57,7 @@ def states(rows: Sequence[RecordRow] = ROWS, root: Path = ROOT) -> list[RecordSt
 
 
 def state_of(row: RecordRow, root: Path = ROOT) -> RecordState:
-    """Compares the sources of a record with those in `root`: by the hashes in it, or else by the commit that it names."""
+    """Compares the sources of a record with those in `root`: at the commit that it names, or else by the hashes in it."""
     path = root / os.path.relpath(row.path, ROOT)
     if not path.is_file():
         return RecordState(row.file, MISSING)
@@ -65,18 +65,18 @@ def state_of(row: RecordRow, root: Path = ROOT) -> RecordState:
     named = re.fullmatch(r"([0-9a-f]{7,40})( with changes)?", str(record.get("commit", "")))
     commit, changes = named.groups() if named else ("", "")
     date = str(record.get("date") or record.get("machine", {}).get("date", ""))[:10]
-    tree, here = (tree_at(commit, root) if commit else None), tree_here(root)
-    before = record.get("rests_on") or (hashes(row.rests_on, tree, root) if tree and not changes else None)
-    if before is None:
+    tree, here = (tree_at(commit, root) if commit and not changes else None), tree_here(root)
+    paths: tuple[str, ...] = ()
+    if tree is not None:
+        by_part = {part.name: part.differences(tree, here, root) for part in row.rests_on}
+        changed = [f"the {name}" for name, found in by_part.items() if found]
+        paths = tuple(path for found in by_part.values() for path in found)
+    elif "rests_on" in record:
+        now = hashes(row.rests_on, here, root)
+        changed = [f"the {name}" for name, value in now.items() if record["rests_on"].get(name) != value]
+    else:
         why = "with changes that no commit has" if changes else ABSENT
         return RecordState(row.file, STALE, commit, date, why if commit else "")
-    now = hashes(row.rests_on, here, root)
-    changed = [f"the {name}" for name, value in now.items() if before.get(name) != value]
-    paths = (
-        tuple(path for part in row.rests_on for path in part.differences(tree, here, root))
-        if tree and changed
-        else ()
-    )
     if changed:
         since = f"since then {' and '.join(filter(None, (', '.join(changed[:-1]), changed[-1])))} changed"
     else:

@@ -143,6 +143,7 @@ def test_kernels_are_those_that_the_list_names_with_what_they_include() -> None:
     ("text", "same"),
     [
         (b'def f():\n    """Says more."""\n    # why\n\n    return 1\n', True),
+        (b"def f():  # why\n    return (\n        1\n    )\n", True),
         (b"def f():\n    return 2\n", False),
         (b'def f():\n    x = """text"""\n    return 1\n', False),
         (b'X = """\n# text\n"""\ndef f():\n    return 1\n', False),
@@ -153,9 +154,22 @@ def test_prose_is_no_code(text: bytes, same: bool) -> None:
     assert (code_hash(".py", text) == code_hash(".py", b"def f():\n    return 1\n")) is same
 
 
-def test_a_text_that_is_a_value_counts() -> None:
-    one, other = (code_hash(".py", b'X = """\n# %s\n"""\n' % word) for word in (b"one", b"other"))
-    assert one != other
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (b'"""\n# one\n"""', b'"""\n# other\n"""', False),
+        (b'"the input is empty"', b'"nothing came in"', True),
+        (b'f"of {n} nodes, {m} fail"', b'f"{n} nodes are there, {m} of them fail"', True),
+        (b'f"of {n} nodes, {m} fail"', b'f"of {n} nodes, {k} fail"', False),
+        (b'"Add Mul Sub"', b'"Add Mul"', False),
+        (b'"float16 int8"', b'"float16 float32"', False),
+        (b"1e-3", b"2e-3", False),
+    ],
+)
+def test_messages_are_no_code_and_lists_of_operators_and_types_are(
+    one: bytes, other: bytes, same: bool
+) -> None:
+    assert (code_hash(".py", b"X = " + one) == code_hash(".py", b"X = " + other)) is same
 
 
 def test_every_record_is_in_the_table_and_on_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
