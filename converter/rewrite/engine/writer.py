@@ -231,6 +231,10 @@ class Writer(Builder):
         over = {} if axes is None else {"axes": list(axes)}
         return self.write(op_type, data, keepdims=int(keepdims), **over)
 
+    def real_copy(self, data: Value) -> Value:
+        """Writes a copy that TensorRT does not take for its input: the maximum along a new axis of one element."""
+        return self.reduce("ReduceMax", self.unsqueeze(data, [0]), [0], keepdims=False)
+
     def squeeze(self, data: Value, axes: Sequence[int]) -> Value:
         """Writes a Squeeze; returns data itself for an empty list, which ONNX takes for all axes of size 1."""
         return self.write("Squeeze", data, axes=list(axes)) if axes else data

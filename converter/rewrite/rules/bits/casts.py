@@ -11,6 +11,13 @@ Rewrites casts of int8 and uint8 to bool, and of uint8 to int8, so that TensorRT
 TensorRT-RTX 1.6.1 takes the pair for one Cast from the first type to the last: a byte of 200 that is cast to bool and
 then to float32 comes out as 200, one that is cast to int8 and then to int32 as 200 (seen on an H200, for every last
 type). Of the pairs of all other types it drops only what the type in between rounds away of an integer.
+
+Truncates a product of one column in float32, where the model casts it to an integer and back.
+
+TensorRT-RTX 1.6.1 leaves out the second Cast: the bits of the integers are taken for numbers (1e-45 for 1, NaN for -1). Seen
+on an H200 for MatMul and Gemm with a result of one column and a dynamic number of rows, with an Add or a Relu in between, if
+anything is computed from the float32 numbers. A Squeeze between product and Cast keeps them apart; two and more columns,
+convolutions and vectors are right. That is how a dynamically quantized layer with one output ends.
 """
 
 from __future__ import annotations
@@ -22,6 +29,57 @@ from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.dtypes import NUMBERS
 
 _TARGETS = {("int8", NUMBERS["bool"]), ("uint8", NUMBERS["bool"]), ("uint8", NUMBERS["int8"])}
+
+_FLOATS = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16"))
+_WIDE = (*_FLOATS, NUMBERS["int32"], NUMBERS["int64"])
+
+_COLUMN_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "takes the bits of integers for float32 where a product of one column is cast to an integer and back",
+        "engines of single layers run on an H200",
+    ),
+)
+
+_BETWEEN = 4
+"""Operators between product and Cast that are looked through. The new form is as good where nothing is fused."""
+
+
+@node_rule("column-casts", "Cast", opset=9, faults=_COLUMN_FAULTS)
+def column_casts_rule(node: NodeView) -> Replacement | None:
+    """Truncates a product of one column by float arithmetic, in place of a Cast to an integer and back."""
+    whole = node.maker(0)
+    while whole is not None and whole.is_a("Identity"):
+        whole = whole.maker(0)
+    if whole is None or not whole.is_a("Cast") or node.dtype(0) not in ("int32", "int64"):
+        return None
+    shape = whole.shape(0)
+    floats = whole.dtype(0) == "float32" and node.attributes["to"] in _FLOATS
+    if not floats or not shape or len(shape) < 2 or shape[-1] != 1 or not _is_product(whole):
+        return None
+    w = Writer(node)
+    value, to = whole.input(0), node.attributes["to"]
+    truncated = w.Mul(w.Sign(value), w.Floor(w.Abs(value)))
+    result = truncated if to == NUMBERS["float32"] else w.Cast(truncated, to=to)
+    return Replacement(
+        w.finish(result),
+        "truncated in float32",
+        notes=(node.because(_COLUMN_FAULTS, "it is truncated without a Cast"),),
+    )
+
+
+def _is_product(cast: NodeView) -> bool:
+    """Whether the Cast's input comes from a product of matrices through at most _BETWEEN operators."""
+    maker = cast.maker(0)
+    for _ in range(_BETWEEN + 1):
+        if maker is None:
+            return False
+        if maker.is_a("MatMul", "Gemm"):
+            return True
+        maker = next((found for i in range(len(maker.inputs)) if (found := maker.maker(i)) is not None), None)
+    return False
+
 
 _FAULTS = (
     Fault(
@@ -50,9 +108,6 @@ def byte_casts_rule(node: NodeView) -> Replacement | None:
     return Replacement(
         w.finish(result), "a comparison", notes=(node.because(_FAULTS, "it is written with a comparison"),)
     )
-
-
-_WIDE = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64"))
 
 
 @node_rule("narrow-casts", "Cast")

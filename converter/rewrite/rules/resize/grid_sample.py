@@ -47,10 +47,9 @@ def grid_sample_ranks_rule(node: NodeView) -> Replacement | None:
     if node.rank(0) != 4 or not _had_fewer_axes(node) or not _gets_fewer_axes(node):
         return None
     w = Writer(node)
-    image = w.ReduceMax(w.Unsqueeze(w.x[0], axes=[0]), axes=[0], keepdims=0)
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
     return Replacement(
-        w.finish(w.GridSample(image, w.x[1], **given)),
+        w.finish(w.GridSample(w.real_copy(w.x[0]), w.x[1], **given)),
         "the image of GridSample is written by a reduction",
         notes=(node.because((_FAULT,), "the image is written by a reduction"),),
     )
