@@ -41,6 +41,7 @@ from trtsmith.converter.rewrite.precision.sums import own_long_sums
 from trtsmith.converter.rewrite.profile.decisions import NAME as PROFILE
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, with_fixed_sizes
 from trtsmith.converter.rewrite.rules import RULES, contrib, stock
+from trtsmith.converter.rewrite.rules.recurrent.dynamic_quantize_lstm import dynamic_quantize_lstm_rule
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.counted import counted
@@ -298,6 +299,15 @@ def lowered(model: Model) -> Model:
     graph.become(infer_shapes(model))
     records = replace_custom_operators(graph, (ALIASES,), own)
     return graph.model() if any(isinstance(record, Rewrite) for record in records) else model
+
+
+def stepped(model: Model) -> Model:
+    """Returns the model with the steps of layers that quantize their state, which onnxruntime's kernels hide; the model
+    itself if it has none.
+    """
+    if Graph(model).kinds().isdisjoint({("com.microsoft", "DynamicQuantizeLSTM")}):
+        return model
+    return run_rules(infer_shapes(model), [dynamic_quantize_lstm_rule])
 
 
 def has_plugin_nodes(model: Model) -> bool:

@@ -13,6 +13,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.base.progress import Progress, silent, steps_of
 from trtsmith.converter.engine.bundle.origin import PrecisionSummary
@@ -21,7 +23,7 @@ from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.ort_kernels import holds_any
 from trtsmith.converter.rewrite.precision.emulate import REDUCED, without_bfloat16
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
-from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes, lowered
+from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes, lowered, stepped
 from trtsmith.converter.verify.allowance import NO_LIMITS, QUANTIZED, Limits
 from trtsmith.converter.verify.constant_outputs import (
     constant_outputs,
@@ -255,15 +257,29 @@ class Baseline:
 
     def _run_rounded(self, arithmetic: Arithmetic, grid: float) -> Outputs:
         self.progress(f"running the original model with its values rounded to {arithmetic.precision}")
-        graph = expand(
+        lowered = self.original.lowered
+        steps = stepped(lowered)
+        feeds = self.sets[0].feeds if self.sets else None
+        found = self._run_graph(
             rounded(
-                self.original.lowered,
+                steps,
                 arithmetic.precision,
                 exact=arithmetic.exact,
-                feeds=self.sets[0].feeds if self.sets else None,
+                feeds=feeds,
                 grid=grid,
+                fine=steps is not lowered,
             )
         )
+        if steps is lowered:
+            return found
+        # what rounding changes, from the steps themselves: an error of theirs is none of the engine's
+        return [
+            {name: _moved(plain[name], exact[name], made[name]) for name in made}
+            for plain, exact, made in zip(self.plain, self._run_graph(steps), found, strict=True)
+        ]
+
+    def _run_graph(self, graph: Model) -> Outputs:
+        graph = expand(graph)
         if self.original.narrow:  # else only Casts that round are of such a type
             return self._each(opened_in_types(graph, optimise=False, in_order=True))
         graph = without_bfloat16(graph)
@@ -277,3 +293,11 @@ class Baseline:
                 steps_of(self.progress)(f"running the model in onnxruntime: set {number} of {len(self.sets)}")
             outputs.append(run(one.feeds))
         return outputs
+
+
+def _moved(plain: np.ndarray, exact: np.ndarray, made: np.ndarray) -> np.ndarray:
+    """An output changed by as much as rounding changes it from `exact` to `made`."""
+    if plain.dtype.kind != "f" or not plain.shape == exact.shape == made.shape:
+        return made
+    with np.errstate(invalid="ignore"):  # infinities on both sides
+        return np.asarray(np.where(made == exact, plain, plain + (made - exact)), plain.dtype)

@@ -93,6 +93,7 @@ def rounded(
     exact: Collection[str] | None = None,
     feeds: Mapping[str, np.ndarray] | None = None,
     grid: float = 1.0,
+    fine: bool = False,
 ) -> Model:
     """Returns the model as an engine of this precision computes it, in standard operators on float32 values.
 
@@ -107,6 +108,7 @@ def rounded(
     node is float32, as in the kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
     fp16-sums: as fp16, and sums of products have the error of float16 ones (converter/rewrite/precision/sum_noise.py), but
     those of the nodes named in `exact`. feeds: what it will be run with, which says how long they are.
+    fine: whether tf32 also rounds every result as fp32 does.
     grid: in place of a value that rounding changes, its product with this is rounded, and divided again: each rounding is as
     large, and another one. Below 1, so that none overflows.
     Values of other types are left alone, but for results in the model's own float16 and bfloat16: they are rounded once
@@ -122,7 +124,7 @@ def rounded(
     proto = inferred.copied()
     fmt = FORMATS.get(precision)
     wide = values_in_float32(inferred, fmt, exact) if fmt is not None else None
-    rounding = _Rounding(proto, precision, grid, wide)
+    rounding = _Rounding(proto, precision, grid, wide, fine or precision == "fp32")
     for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
         nodes = list(rounding.nodes(list(graph.node)))
         del graph.node[:], graph.value_info[:]
@@ -134,13 +136,14 @@ def rounded(
 class _Rounding:
     """Writes the roundings of one precision into graphs of a model; arguments as in `rounded`.
 
-    wide: values that are not rounded; None where the precision has no type of its own.
+    wide: values that are not rounded; None where the precision has no type of its own. fine: whether results keep 20 bits.
     """
 
     def __init__(
-        self, proto: onnx.ModelProto, precision: str, grid: float, wide: frozenset[str] | None
+        self, proto: onnx.ModelProto, precision: str, grid: float, wide: frozenset[str] | None, fine: bool
     ) -> None:
         self._proto, self._precision, self._grid, self._wide = proto, precision, grid, wide
+        self._fine = fine
         self._dtypes, self._shapes = value_dtypes(proto), value_shapes(proto)
         nodes = [node for graph in all_graphs(proto.graph) for node in graph.node]
         self._names = names = FreshNames()
@@ -148,8 +151,8 @@ class _Rounding:
         names.take(name for node in nodes for name in node.output)
         made = {name for node in nodes for name in node.output if not _is_weight(node)}
         self._stored = made - (wide or frozenset())
-        self._split, self._below, self._huge = (
-            names.value(f"tf32_{part}") for part in ("split", "below", "huge")
+        self._split, self._below, self._fine_split, self._huge = (
+            names.value(f"tf32_{part}") for part in ("split", "below", "fine_split", "huge")
         )
         self._scale, self._zero = (names.value(f"rounding_{part}") for part in ("grid", "zero"))
         self._bits = Tf32(names, self._split, self._below)
@@ -159,7 +162,7 @@ class _Rounding:
         dtypes, names, wide = self._dtypes, self._names, self._wide
         if self._precision == "fp32":
             nodes = _read_beside(nodes, self._shapes, names, self._proto, self._grid)
-        if self._precision != "tf32":
+        if self._precision != "tf32" or self._fine:
             nodes = _values_stored(nodes, dtypes, names, self._stored, self._store(), wide or frozenset())
         nodes = _narrow_values_moved(nodes, dtypes, names, self._scale)
         if self._precision != "fp32":
@@ -170,7 +173,8 @@ class _Rounding:
     def _store(self) -> Store:
         fmt = FORMATS.get(self._precision)
         if fmt is None:
-            return self._on_grid(partial(_shortened, bits=self._bits, huge=self._huge))
+            bits = Tf32(self._names, self._fine_split, self._below)
+            return self._on_grid(partial(_shortened, bits=bits, huge=self._huge))
         return self._on_grid(partial(_stored, names=self._names, elem_type=fmt.elem))
 
     def _on_grid(self, store: Store) -> Store:
@@ -180,12 +184,9 @@ class _Rounding:
 
     def numbers(self) -> Iterator[onnx.TensorProto]:
         """The initializers that the roundings read."""
-        fine = self._precision == "fp32"
-        numbers = (
-            {self._split: _FINE_SPLIT, self._huge: _HUGE}
-            if fine
-            else {self._split: _SPLIT, self._below: _BELOW}
-        )
+        numbers = {self._fine_split: _FINE_SPLIT, self._huge: _HUGE} if self._fine else {}
+        if self._precision != "fp32":
+            numbers |= {self._split: _SPLIT, self._below: _BELOW}
         numbers |= {self._scale: OWN_GRID} if self._grid == 1 else {self._scale: self._grid, self._zero: 0.0}
         for name, number in numbers.items():
             yield helper.make_tensor(name, TensorProto.FLOAT, [], [number])

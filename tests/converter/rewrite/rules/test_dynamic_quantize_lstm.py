@@ -12,9 +12,14 @@ from onnx import helper, numpy_helper
 
 from tests.converter.rewrite.running import loaded
 from trtsmith.converter.cli.main import main
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX, Target
+from trtsmith.converter.verify import baseline as baseline_module
+from trtsmith.converter.verify.allowance import changed_by
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
+from trtsmith.converter.verify.sets import InputSet
 
 DOMAIN = "com.microsoft"
 FUNCTIONS = [
@@ -184,3 +189,42 @@ def test_an_engine_of_any_batch_and_length(flags: list[str], tmp_path: Path) -> 
     assert manifest["float_lstm"] is bool(flags)
     error = max(one["relative"] for one in manifest["verdict"]["comparisons"])
     assert 1e-5 < error < 0.05 if flags else error < 1e-6
+
+
+def amplifier(folder: Path) -> tuple[Model, dict[str, np.ndarray]]:
+    """A layer whose state takes other steps after the least rounding, and a sequence for it."""
+    rng = np.random.default_rng(3)
+    proto = network(rng, (32, 128), direction="forward", absent=["l", "h0", "c0", "p"])
+    for tensor in proto.graph.initializer:
+        if tensor.name in ("sw", "sr"):
+            tensor.CopyFrom(numpy_helper.from_array(np.full(1, 0.006, np.float32), tensor.name))
+    return loaded(proto, folder), {"x": rng.normal(0, 1, (100, 2, 32)).astype(np.float32)}
+
+
+def changed(model: Model, feeds: dict[str, np.ndarray], precision: str = "tf32") -> float:
+    """What rounding changes of the rows of the layer."""
+    baseline = Baseline(model, (InputSet("", feeds),))
+    made = baseline.rounded(Arithmetic(precision))
+    assert made is not None
+    return changed_by(baseline.plain[0]["y"], made[0]["y"])
+
+
+def test_the_judge_rounds_inside_the_layer(tmp_path: Path) -> None:
+    assert 1e-3 < changed(*amplifier(tmp_path)) < 0.5
+
+
+def test_an_error_of_the_steps_widens_no_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, feeds = amplifier(tmp_path)
+    before = changed(model, feeds)
+    right = baseline_module.stepped
+
+    def doubled(given: Model) -> Model:
+        graph = right(given)
+        proto = graph.copied()
+        for node in proto.graph.node:
+            node.output[:] = ["half" if name == "y" else name for name in node.output]
+        proto.graph.node.append(helper.make_node("Add", ["half", "half"], ["y"]))
+        return graph.with_proto(proto)
+
+    monkeypatch.setattr(baseline_module, "stepped", doubled)
+    assert changed(model, feeds) < 3 * before
