@@ -123,13 +123,15 @@ def parse_targets(text: str) -> tuple[str, ...]:
 
 def device_of(name: str) -> str:
     """Returns "orin" for "Jetson AGX Orin", "orin" or "sm87". Raises UsageError for a name that is not in DEVICES."""
-    found = parse_targets(name)
+    found = parse_targets(name) if target_of_gpu(name) else ()
     known = {target: device for device, target in DEVICES.items()}
     if len(found) == 1 and found[0] in known:
         return known[found[0]]
-    what, one_of = f"{name!r} is not a device to prepare a folder for", ", ".join(DEVICES)
     raise UsageError(
-        what, f"--bundle-for {name}", f"one of {one_of}", "name one; --target builds for other GPUs"
+        f"{name!r} is not a device to prepare a folder for",
+        f"--bundle-for {name}",
+        f"one of {', '.join(DEVICES)}",
+        "name one; --target builds for other GPUs, and for a server there is `trtsmith bundle ENGINE --for triton`",
     )
 
 

@@ -8,7 +8,6 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, NoReturn
 
@@ -17,7 +16,7 @@ from trtsmith.converter.base.options.suggestions import nearest
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.help_text import HelpText
 from trtsmith.converter.cli.parsing.other_flags import FLAGS
-from trtsmith.converter.cli.parsing.other_tools import foreign_flag, image_shape, mixed_precision
+from trtsmith.converter.cli.parsing.other_tools import foreign_flag
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.importers.problem import Problem
 
@@ -171,8 +170,8 @@ class CommandParser(argparse.ArgumentParser):
         name, sign, _ = stray.partition("=")
         if sign and f"--{name}" in self._option_string_actions:
             return f"write --{stray}"
-        if sign and f"--{name}" in FLAGS:  # as ultralytics writes its arguments
-            return self._unknown_flag(f"--{stray}", "").fix.replace(f"--{stray}", stray)
+        if sign and f"--{name}" in FLAGS:
+            return self._fix_of_assignment(stray)
         before = self._words[self._words.index(stray) - 1] if stray in self._words[1:] else ""
         flag = self._option_string_actions.get(before)
         if flag is not None and flag.nargs == 0:
@@ -181,6 +180,13 @@ class CommandParser(argparse.ArgumentParser):
             return "one model a command; `trtsmith batch FOLDER` converts all models of a folder"
         wanted = _FLAG_OF.get(PurePath(stray).suffix, "")
         return f"write {wanted} {stray}" if wanted in self._option_string_actions else f"{self.prog} --help"
+
+    def _fix_of_assignment(self, stray: str) -> str:
+        """The fix for a flag of another tool as ultralytics writes it, half=True."""
+        flag = f"--{stray}".partition("=")[0]
+        problem = self._unknown_flag(f"--{stray}", "")
+        fix = problem.fix.replace(f"--{stray}", stray).replace(flag, stray)
+        return fix if FLAGS[flag].ways else f"{fix}: {problem.expected}"
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Refuses a value of another type with the problem that its parser raised, or with the flag's own words."""
@@ -262,12 +268,7 @@ class CommandParser(argparse.ArgumentParser):
         what = f"unknown flag {name}"
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
         value = value if sign or following.startswith("-") else following
-        foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)
-        for merged in (mixed_precision(self._words), image_shape(self._words)):
-            flag = merged.partition(" ")[0]
-            if foreign is not None and merged and f" {flag} " in foreign.fix:
-                form = merged if foreign.fix.startswith(f"write {flag}") else f"trtsmith convert ... {merged}"
-                foreign = replace(foreign, here=form, fix=f"write {form} in place of both")
+        foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags, self._words)
         if foreign is not None:
             return Problem(
                 f"{what}; it is a flag of {foreign.tool}", self._where(), foreign.here, foreign.fix

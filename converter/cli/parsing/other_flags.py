@@ -130,6 +130,12 @@ FLAGS: dict[str, Other] = {
         exporters="--nms",
         note="non-maximum suppression is part of the model: the exporter adds it",
     ),
+    **_flags(
+        "",
+        "",
+        exporters="--conf --conf-thres --iou --iou-thres --max_det --max-det --agnostic_nms --agnostic-nms",
+        note="the exporter takes it, with non-maximum suppression: it is a constant of the model",
+    ),
     **_flags("", "", exporters="--simplify", note="the graph is simplified always"),
     **_flags("", "", exporters="--format", note="`trtsmith convert` writes TensorRT engines"),
     **_flags("", "", exporters="--opset", note="the model's opset is raised where that is needed"),
@@ -209,6 +215,11 @@ FLAGS: dict[str, Other] = {
     **_flags("--infStreams --streams", "", ("--streams VALUE", "bench"), value="2"),
     **_flags("--useCudaGraph", "", ("--cuda-graph", "run"), ("--cuda-graph on", "bench")),
     **_flags("--noDataTransfers", "", ("--no-transfers", "bench")),
+    **_flags(
+        "--useSpinWait", "", note="`trtsmith bench` times with CUDA events, whichever way the host waits"
+    ),
+    **_flags("--threads", "", note="--streams N of `trtsmith bench` drives all streams from one thread"),
+    **_flags("--avgRuns", "", note="`trtsmith bench` shows the median, mean and percentiles of all runs"),
     **_flags("--dumpProfile --separateProfileRun --dumpLayerInfo", "", ("--layers 10", "bench")),
     **_flags("--exportProfile --exportTimes --exportLayerInfo", "", ("--json FILE", "bench")),
     **_flags("--useProfile", "--optimization-profile", ("--profile VALUE", "run"), value="N"),

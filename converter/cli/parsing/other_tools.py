@@ -18,10 +18,13 @@ class ForeignFlag:
     fix: str
 
 
-def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[str]) -> ForeignFlag | None:
+def foreign_flag(
+    prog: str, name: str, value: str, sign: str, flags: Sequence[str], typed: Sequence[str]
+) -> ForeignFlag | None:
     """Finds the equivalent of an unknown flag `name` of `prog` ("trtsmith convert"); None if no tool has it.
 
-    value, sign: what stands behind it, if anything does, after "=" or a blank. flags: those of `prog`.
+    value, sign: what stands behind it, if anything does, after "=" or a blank. flags: those of `prog`. typed: the
+    whole command line, of which two such flags may be one of ours.
     """
     other = FLAGS.get(name)
     if other is None:
@@ -31,14 +34,29 @@ def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[st
     command = prog.partition(" ")[2]
     way = next((way for way in other.ways if command in way.commands and _has(way, flags)), other.ways[0])
     words = _with_value(way.words, other, value)
+    elsewhere = "" if command in way.commands and _has(way, flags) else way.commands[0]
+    for both in (_mixed_precision(typed), _image_shape(typed)):
+        if both and words.startswith(both.partition(" ")[0]):
+            return ForeignFlag(other.tool, _form(both, elsewhere), _correction(both, elsewhere, "both"))
     behind = f"{sign}{value}" if value and (sign == "=" or "VALUE" in way.words) else ""
-    here = command in way.commands and _has(way, flags)
-    form = words if here else f"trtsmith {way.commands[0]} ... {words}"
     note = f"; {other.note}" if other.note else ""
-    return ForeignFlag(other.tool, f"{form}{note}", f"write {form} in place of {name}{behind}")
+    fix = _correction(words, elsewhere, f"{name}{behind}")
+    return ForeignFlag(other.tool, f"{_form(words, elsewhere)}{note}", fix)
 
 
-def mixed_precision(words: Sequence[str]) -> str:
+def _form(words: str, elsewhere: str) -> str:
+    """Our flag, with the command that takes it where it is another than the one that was typed."""
+    return f"trtsmith {elsewhere} ... {words}" if elsewhere else words
+
+
+def _correction(words: str, elsewhere: str, given: str) -> str:
+    """The fix for `given`, what was typed, of which `words` is our form."""
+    if elsewhere:
+        return f"leave {given} out, and give {words} to trtsmith {elsewhere}"
+    return f"write {words} in place of {given}"
+
+
+def _mixed_precision(words: Sequence[str]) -> str:
     """What trtexec's and Polygraphy's --int8 and --fp16 together are here; "" unless there is one of each kind.
 
     words: those that were typed, in which a value of --precision counts as one of the flags.
@@ -52,7 +70,7 @@ def mixed_precision(words: Sequence[str]) -> str:
     return f"--precision {low}+{rest}" if low and rest else ""
 
 
-def image_shape(words: Sequence[str]) -> str:
+def _image_shape(words: Sequence[str]) -> str:
     """What a batch and an image size of an exporter together are here; "" unless both are given as numbers."""
     batch, size = (
         re.search(rf"(?<!\S)(?:--)?(?:{names})[ =](\d+)(?!\S)", " ".join(words))

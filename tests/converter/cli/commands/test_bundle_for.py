@@ -110,6 +110,7 @@ def test_without_plugins_no_library_is_needed(here: Path, cli: Cli) -> None:
         ("--bundle-for xavier", 2, "its last JetPack has 8.5 at most"),
         ("--target xavier", 2, "its last JetPack has 8.5 at most"),
         ("--bundle-for l4", 2, "one of orin, thor, spark"),
+        ("--bundle-for triton", 2, "`trtsmith bundle ENGINE --for triton`"),
         ("--bundle-for orin", 2, "make wheel PLATFORM=aarch64"),
         ("--bundle-for spark --plugins-aarch64 w.whl", 2, "with kernels for sm121"),
         ("--bundle-for orin --plugins-aarch64 m.onnx", 2, "the wheel cannot be read"),
