@@ -38,6 +38,7 @@ from trtsmith.converter.base.progress import Steps
 from trtsmith.converter.batch.command_words import all_values
 from trtsmith.converter.batch.results.document import PAGE, SEARCH_PAGE
 from trtsmith.converter.batch.task import ENGINE
+from trtsmith.converter.bench.subject import MODEL_SUFFIX
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.main import build_parser, operators_of, problem_of
 from trtsmith.converter.convert.precision_request import QUANTIZED
@@ -48,6 +49,7 @@ from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.operators.own_process import own_process
+from trtsmith.converter.verify.verdict_words import with_files
 from trtsmith.importers.problem import Problem
 
 SPENT_MIB = 1024.0
@@ -168,7 +170,7 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
         "problems": [problem.to_json() for problem in done.problems],
         "death": done.death,
         "warnings": console.warnings,
-        "report": _with_keys(_read(report)),
+        "report": _with_keys(_read(report), asked["source"], engine),
         "bench": _read(times),
         "tune": _read(trials),
         "seconds": seconds,
@@ -176,11 +178,12 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     }
 
 
-def _with_keys(report: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The report, with keys of a zoo instead of flags in the verdict's advice."""
+def _with_keys(report: dict[str, Any] | None, source: str, engine: Path) -> dict[str, Any] | None:
+    """The report, with keys of a zoo instead of flags in the verdict's advice, and the task's files in its command."""
     if report is not None and report.get("verdict"):
+        model = Path(source) if Path(source).suffix == MODEL_SUFFIX else source
         words = ZooWords({option.name: option.kind for option in options_of(CONVERSION)}, {})
-        report["verdict"]["advice"] = words.said(report["verdict"]["advice"])
+        report["verdict"]["advice"] = words.said(with_files(report["verdict"]["advice"], model, engine))
     return report
 
 

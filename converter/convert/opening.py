@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from trtsmith.converter.base.progress import Progress, silent
 from trtsmith.converter.convert.pytorch.exported_model import ExportedModel, read_exported
 from trtsmith.converter.convert.pytorch.torch_source import (
     PROGRAM_SUFFIX,
+    TorchFactory,
     TorchFile,
     TorchModule,
     TorchSource,
@@ -79,6 +81,11 @@ def name_of(source: GivenModel) -> str:
     """Returns the name of the model's file; without a file, the model's name in messages."""
     path = source.path if isinstance(source, TorchFile) else source
     return path.name if isinstance(path, Path) else str(source)
+
+
+def typed(source: GivenModel) -> str:
+    """Returns the model as one types it in a command; MODEL for one that is only in memory."""
+    return quote(str(source)) if isinstance(source, Path | TorchFile | TorchFactory) else "MODEL"
 
 
 def open_model(source: GivenModel, progress: Progress | None = None, *, force: bool = False) -> OpenedModel:

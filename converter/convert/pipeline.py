@@ -54,6 +54,7 @@ from trtsmith.converter.verify.references import (
     NO_REFERENCES,
     check_known,
 )
+from trtsmith.converter.verify.verdict_words import with_files
 
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
@@ -127,7 +128,9 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         libraries=() if options.embed_plugins else loaded if bundle is None else bundle.libraries,
         calling=opened.calling,
         mended=done.mended,
-        advice="" if verdict is None else verdict.advice,
+        advice=""
+        if verdict is None
+        else with_files(verdict.advice, options.model, options.output or "ENGINE"),
         original=opened.model,
     )
 

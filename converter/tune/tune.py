@@ -23,7 +23,7 @@ from trtsmith.converter.convert.conversion import Conversion
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.facts import still_read
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
-from trtsmith.converter.convert.opening import open_model
+from trtsmith.converter.convert.opening import open_model, typed
 from trtsmith.converter.convert.pipeline import convert
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.preparation import Preparation
@@ -254,7 +254,8 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
     gpu = find_gpu()
     if gpu is None:
         what = "engines are compared by their speed, and there is no NVIDIA GPU here"
-        fix = "run it where the GPU is; `trtsmith tune MODEL --plan` shows here what would be tried"
+        command = f"trtsmith tune {typed(options.convert.model)} --plan"
+        fix = f"run it where the GPU is; `{command}` shows here what would be tried"
         raise UsageError(what, "tune", "a machine with an NVIDIA GPU and its driver", fix)
     began = time.monotonic()
     known = prepared(options, progress)
@@ -274,7 +275,7 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
     default = next((t for t in found.trials if t.recipe == first[0] and not t.failed), None)
     seconds = time.monotonic() - began
     if found.best is None:
-        raise _nothing(found.trials, lab.bounds)
+        raise _nothing(found.trials, lab.bounds, typed(options.convert.model))
     recipe = Recipe(
         known.explicit(found.best.recipe),
         fingerprint(known.original),
@@ -347,13 +348,18 @@ def _written_engine(
     return conversion, file
 
 
-def _nothing(trials: Sequence[EngineTrial[Choices]], bounds: Mapping[str, float]) -> ConversionError:
-    """No engine is within the bound."""
+def _nothing(
+    trials: Sequence[EngineTrial[Choices]], bounds: Mapping[str, float], model: str
+) -> ConversionError:
+    """No engine is within the bound. model: as in a command."""
     made = [t for t in trials if not t.failed]
     if not made:
         why = trials[0].failed if trials else "no time was left to build one"
         return ConversionError(
-            f"no engine could be built: {why}", "tune", "an engine of the model", "trtsmith convert MODEL"
+            f"no engine could be built: {why}",
+            "tune",
+            "an engine of the model",
+            f"trtsmith convert {model}",
         )
     best = min(made, key=lambda t: t.error)
     what = f"no engine is within the bound: the smallest error is {best.error:.2g} ({best.recipe.flags()})"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite, isinf, log10
-from shlex import quote
+from pathlib import Path
+from shlex import join, quote
 
+from trtsmith.converter.model.model_bytes import ModelBytes
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost
 from trtsmith.converter.verify.findings import INFINITE_WEIGHTS, NOT_FINITE, Finding
+
+_EXPORTED_FILE = "model.onnx"
 
 _LEFT: Mapping[str, str] = {
     "said": "{text}",
@@ -205,6 +210,18 @@ def reason(told: Told) -> str:
 def advice(told: Told) -> str:
     """Names one thing that changes the verdict or strengthens it; "" for a plain agreement."""
     return next(filter(None, _advised(told)), "")
+
+
+def with_files(advice: str, model: object, engine: object, flags: Sequence[str] = ()) -> str:
+    """The advice with the user's files and flags in its command. A PyTorch model is exported first."""
+    found = re.match(r"trtsmith locate MODEL( ENGINE)?( --precision \w+)?", advice)
+    if found is None or isinstance(model, ModelBytes):
+        return advice
+    is_file = isinstance(model, Path)
+    graph = [str(engine)] if found[1] else (found[2] or "").split()
+    first = "" if is_file else f"convert it with --save-onnx {_EXPORTED_FILE}, then "
+    words = ["trtsmith", "locate", str(model) if is_file else _EXPORTED_FILE, *graph, *flags]
+    return first + join(words) + advice[found.end() :]
 
 
 def _advised(told: Told) -> Iterator[str]:

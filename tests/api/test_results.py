@@ -22,6 +22,7 @@ from trtsmith.converter.base.options.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.convert.pipeline import ConvertOptions
 from trtsmith.converter.verify import candidates, verify_bundle
 from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict import Verdict
 
 SHAPES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
 AXES = "(float[2, 3] x, int64[1] axes) => (float[A, B] y) { y = ReduceSum (x, axes) }"
@@ -73,6 +74,15 @@ def test_a_verdict_is_printed_as_its_words(engine: FakeEngine) -> None:
     given = {"inputs": {"x": x}, "expected": {"y": 7 * x}}
     wrong = trtsmith.convert("m.onnx", "w.plan", shapes={"x": SHAPES}, **given).verdict
     assert wrong is not None and str(wrong).splitlines()[-1] == f"next: {wrong.advice}" != "next: "
+
+
+@pytest.mark.parametrize(("model", "named"), [("m.onnx", "m.onnx"), (b"", "MODEL")])
+def test_the_advice_names_the_model(
+    model: str | bytes, named: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Verdict, "advice", "trtsmith locate MODEL finds the faulty node")
+    done = trtsmith.convert(model or Path("m.onnx").read_bytes(), shapes={"x": SHAPES}, flavour="rtx")
+    assert done.advice == f"trtsmith locate {named} finds the faulty node"
 
 
 def test_a_model_that_cannot_be_converted_is_a_result_of_check_and_an_error_of_convert(folder: Path) -> None:

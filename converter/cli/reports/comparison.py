@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
-
-_EXPORTED = "model.onnx"
+from trtsmith.converter.verify.verdict_words import with_files
 
 
 def render_verdict(
@@ -23,13 +20,7 @@ def render_verdict(
     located: whether the search for the faulty node follows, with advice of its own.
     """
     advice = "" if located else verdict.advice
-    if found := re.match(r"trtsmith locate MODEL( ENGINE)?( --precision \w+)?", advice):
-        is_file = isinstance(model, Path)
-        file = str(model) if is_file else _EXPORTED
-        graph = [str(engine)] if found[1] else (found[2] or "").split()
-        first = "" if is_file else f"convert it with --save-onnx {_EXPORTED}, then "
-        advice = first + shlex.join(["trtsmith", "locate", file, *graph, *flags]) + advice[found.end() :]
-    return "\n".join(_lines(verdict, advice))
+    return "\n".join(_lines(verdict, with_files(advice, model, engine, flags)))
 
 
 def render_comparisons(

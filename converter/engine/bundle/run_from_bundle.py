@@ -33,7 +33,7 @@ class Manifest:
     """The parts of a manifest needed to run the engine.
 
     files:  "sha256:..." by file name, the engine's too. digest: the engine's own.
-    stripped: whether its weights were left out.
+    stripped: whether its weights were left out. onnx_file: of which name it was converted, where it was one.
     portable: whether other versions of TensorRT may load it: that runs the lean runtime inside the engine.
     """
 
@@ -45,6 +45,7 @@ class Manifest:
     embedded: bool
     portable: bool = False
     stripped: bool = False
+    onnx_file: str = "MODEL"
     digest: str = ""
 
 
@@ -72,7 +73,8 @@ def request_for(
         return RunRequest(engine, tuple(plugins), flavour, embedded_plugins=embedded_plugins, **settings)
     if manifest.stripped and not without_weights:
         what, expected = "The engine was built without its weights (--strip-plan).", "an engine with weights"
-        fix = f"trtsmith refit {shlex.quote(str(engine))} --onnx MODEL; or convert without --strip-plan"
+        given = shlex.join(["refit", str(engine), "--onnx", manifest.onnx_file])
+        fix = f"trtsmith {given}; or convert without --strip-plan"
         raise UsageError(what, str(engine), expected, fix)
     return RunRequest(
         engine,
@@ -111,6 +113,7 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
 
 def manifest_of(document: Mapping[str, Any]) -> Manifest:
     built_by, settings = mapping(document["tensorrt"]), mapping(document.get("settings", {}))
+    file = text(mapping(document.get("model", {})).get("file", ""))
     return Manifest(
         flavour=text(built_by["flavour"]),
         version=text(built_by["version"]),
@@ -120,6 +123,7 @@ def manifest_of(document: Mapping[str, Any]) -> Manifest:
         embedded=flag(document.get("plugins_embedded", False)),
         portable=flag(settings.get("version_compatible", False)),
         stripped=flag(settings.get("strip_plan", False)),
+        **({"onnx_file": file} if file.endswith(".onnx") else {}),
     )
 
 

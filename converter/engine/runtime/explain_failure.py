@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from trtsmith.converter.engine.builder.explain import Explanation, explain
 from trtsmith.converter.engine.builder.flavour import Flavour
@@ -136,7 +137,7 @@ def kernel_problem(error: DeviceError, origin: EngineIdentity) -> Problem:
         origin.where + (f", with the plugins of {libraries}" if libraries else ""),
         "kernels that read and write only inside their tensors",
         (f"{test} finds a plugin that does not; " if test else "")
-        + "compute-sanitizer --target-processes all trtsmith run ENGINE --inputs FILE.npz names the kernel",
+        + f"compute-sanitizer --target-processes all trtsmith run {quote(origin.where)} --inputs FILE.npz names the kernel",
     )
 
 

@@ -13,8 +13,8 @@ from trtsmith.converter.engine.runtime.tensors import TensorSpec
 from trtsmith.importers.problem import Problem
 
 
-def name_problems(inputs: Sequence[TensorSpec], given: Iterable[str]) -> list[Problem]:
-    """Returns a problem for each input without an array, and for each array without an input."""
+def name_problems(inputs: Sequence[TensorSpec], given: Iterable[str], engine: str) -> list[Problem]:
+    """Returns a problem for each input without an array, and for each array without an input. engine: its file."""
     names, wanted = list(given), {spec.name for spec in inputs}
     have = ", ".join(map(repr, names)) or "nothing"
     problems = [
@@ -22,7 +22,7 @@ def name_problems(inputs: Sequence[TensorSpec], given: Iterable[str]) -> list[Pr
             f"There is no array for the input {spec.name!r}.",
             f"input {spec.name!r}",
             f"{spec} by that name; given: {have}",
-            "add the array; `trtsmith run ENGINE --list` shows the inputs",
+            f"add the array; `trtsmith run {quote(engine)} --list` shows the inputs",
         )
         for spec in inputs
         if spec.name not in names
@@ -40,14 +40,14 @@ def name_problems(inputs: Sequence[TensorSpec], given: Iterable[str]) -> list[Pr
     return problems
 
 
-def check_profile(count: int, index: int) -> None:
-    """Raises UsageError if the engine has no optimization profile of that number."""
+def check_profile(count: int, index: int, engine: str) -> None:
+    """Raises UsageError if the engine, a file, has no optimization profile of that number."""
     if not 0 <= index < count:
         raise UsageError(
             f"The engine has no optimization profile {index}.",
             f"profile {index}",
             f"0 to {count - 1}" if count > 1 else "0, the only one",
-            "give another number; `trtsmith run ENGINE --list` shows the profiles",
+            f"give another number; `trtsmith run {quote(engine)} --list` shows the profiles",
         )
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def run_engine(
         inputs = tuple(Path(folder) / f"in{number}" for number in range(len(feeds)))
         outputs = tuple(Path(folder) / f"out{number}" for number in range(len(feeds)))
         for path, arrays in zip(inputs, feeds, strict=True):
-            _write(path, arrays)
+            _write(path, arrays, request.engine_path)
         order = ChildRequest(request, inputs, outputs, repeats)
         worker = "trtsmith.converter.engine.runtime.run_worker"
         payload = answer_of(worker, order, request, on_progress)
@@ -136,11 +137,11 @@ def checked(request: RunRequest) -> RunRequest:
     )
 
 
-def _write(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _write(folder: Path, arrays: Mapping[str, np.ndarray], engine: Path) -> None:
     try:
         write_arrays(folder, arrays)
     except ValueError as error:
-        fix = "convert it with array.astype; `trtsmith run ENGINE --list` shows the types"
+        fix = f"convert it with array.astype; `trtsmith run {quote(str(engine))} --list` shows the types"
         raise UsageError(str(error), "the inputs", "arrays of an engine's types", fix) from error
     except OSError as error:
         raise UsageError(

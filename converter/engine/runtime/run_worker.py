@@ -51,7 +51,7 @@ def run(
 ) -> dict[str, Any]:
     """Does the work of `main` with a device and a TensorRT that are there already."""
     with Runner.of_request(request.run, device, flavour, log) as runner:
-        check_profile(max(runner.info.profiles, 1), request.run.profile)
+        check_profile(max(runner.info.profiles, 1), request.run.profile, str(request.run.engine_path))
         count, unsteady = len(request.inputs), dict[str, float]()
         for number, (source, target) in enumerate(zip(request.inputs, request.outputs, strict=True), 1):
             events.phase("running the engine" + (f" on inputs {number} of {count}" if count > 1 else ""))

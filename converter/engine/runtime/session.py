@@ -44,7 +44,7 @@ class Session:
         specialization: str = EAGER,
         warn: Callable[[str], None],
     ) -> None:
-        check_profile(max(loaded.info.profiles, 1), profile)
+        check_profile(max(loaded.info.profiles, 1), profile, loaded.origin.where)
         self._loaded = loaded
         self._device = device
         self._stream = stream
@@ -111,7 +111,7 @@ class Session:
             self._device.make_current()
         try:
             if len(feeds) != self._count:
-                raise UsageError(name_problems(self._loaded.info.inputs, feeds))
+                raise UsageError(name_problems(self._loaded.info.inputs, feeds, self._loaded.origin.where))
             if self._bind(feeds) or not self._prepared:
                 self._prepare()
                 self._prepared = True
@@ -129,7 +129,9 @@ class Session:
             self._prepared = False
             if feeds.keys() == self._names:
                 raise
-            raise UsageError(name_problems(self._loaded.info.inputs, feeds)) from None
+            raise UsageError(
+                name_problems(self._loaded.info.inputs, feeds, self._loaded.origin.where)
+            ) from None
         except BaseException:
             self._prepared = False  # not every input may be there
             raise

@@ -223,7 +223,7 @@ def test_a_stripped_engine_gets_its_weights(
     again: bool, here: Path, cli: Cli, converted: Converted, doubles: SimpleNamespace
 ) -> None:
     converted("--strip-plan")
-    refused(cli("run e.plan"), 2, "trtsmith refit", "--onnx MODEL")
+    refused(cli("run e.plan"), 2, "trtsmith refit e.plan --onnx m.onnx;")
     doubles.again = again
     assert cli("refit e.plan --onnx m.onnx -q").code == 0  # in its own place
     assert doubles.made[0].flags == ({"INCLUDE_REFIT"} if again else set())

@@ -337,7 +337,12 @@ def test_profiles(open_runner: Open) -> None:
     runner = open_runner(b"double")
     session = runner.session(profile=1)
     assert session.infer({"x": numbers(12, 3)})["y"].shape == (12, 3)
-    assert "no optimization profile 2" in problem_of(lambda: runner.session(profile=2))
+    text = problem_of(lambda: runner.session(profile=2))
+    assert "no optimization profile 2" in text and "`trtsmith run m.plan --list`" in text
+
+
+def test_a_missing_array_is_told_with_the_engines_file(open_runner: Open) -> None:
+    assert "`trtsmith run m.plan --list` shows the inputs" in problem_of(lambda: open_runner(b"double")({}))
 
 
 def test_old_outputs_are_kept_while_they_are_used(open_runner: Open) -> None:
@@ -475,7 +480,10 @@ def test_a_kernel_fails(open_runner: Open, device: FakeDevice, tmp_path: Any) ->
     session = runner.session()
     text = problem_of(lambda: session.infer({"x": np.ones(3, np.float32)}))
     assert "A kernel of the engine failed: CUDA_ERROR_ILLEGAL_ADDRESS" in text
-    assert f"trtsmith plugin test {library}" in text and "compute-sanitizer" in text
+    assert (
+        f"trtsmith plugin test {library}" in text
+        and "trtsmith run m.plan --inputs FILE.npz names the kernel" in text
+    )
     assert "failed" in problem_of(session.synchronise)
 
 
