@@ -330,6 +330,10 @@ def _texts(name: str, action: Action, value: Any, folder: Path) -> tuple[str, ..
         return tuple(_with_path(action, text, folder) for text in texts)
     if not isinstance(value, list):
         return (_text(name, action, value, folder),)
+    if kind.sizes and value and not any(isinstance(inner, str | dict) for inner in value):
+        what = f"{name} = {shown(value)} has no name of an input"
+        fix = f"{name} = {{ NAME = {shown(value)} }}, with the input's name"
+        raise OptionError(what, f"a table {{ NAME = {kind.sizes} }}", fix)
     if not takes_several(action):
         fix = f"give one, or make an axis of it: [matrix] {name} = {shown(value)}"
         raise OptionError(f"{name} takes one value, not an array", _form(action), fix)

@@ -104,6 +104,8 @@ def test_a_folder_above_a_link_is_not_the_one_beside_it(tmp_path: Path) -> None:
         ("inputs", "", "names no file"),
         ("inputs", "a\0b", "has a NUL in it"),
         ("keep-fp32", [["a"]], "takes NAME|OP"),
+        ("shapes", [1, 3], "shapes = [1, 3] has no name of an input"),
+        ("shapes", [[1, 3], [2, 3], [4, 3]], "shapes = [[1, 3], [2, 3], [4, 3]] has no name of an input"),
         ("shapes", {"x": 3}, "shapes of 'x' is 3"),
         ("shapes", {"x": [1, 2.5]}, "shapes of 'x' is [1, 2.5]"),
         ("shapes", {"x": [True]}, "shapes of 'x'"),
