@@ -165,12 +165,13 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     if done.exit_code == EXIT_OK and asked["bench"] is not None:
         console.progress("timing the engine")
         done = measured("bench", engine, *asked["bench"], "--json", times)
+    keys = ZooWords({option.name: option.kind for option in options_of(CONVERSION)}, {})
     return {
         "exit_code": done.exit_code,
-        "problems": [problem.to_json() for problem in done.problems],
+        "problems": [problem.reworded(keys.said).to_json() for problem in done.problems],
         "death": done.death,
-        "warnings": console.warnings,
-        "report": _with_keys(_read(report), asked["source"], engine),
+        "warnings": list(map(keys.said, console.warnings)),
+        "report": _with_keys(_read(report), keys, asked["source"], engine),
         "bench": _read(times),
         "tune": _read(trials),
         "seconds": seconds,
@@ -178,12 +179,13 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     }
 
 
-def _with_keys(report: dict[str, Any] | None, source: str, engine: Path) -> dict[str, Any] | None:
+def _with_keys(
+    report: dict[str, Any] | None, keys: ZooWords, source: str, engine: Path
+) -> dict[str, Any] | None:
     """The report, with keys of a zoo instead of flags in the verdict's advice, and the task's files in its command."""
     if report is not None and report.get("verdict"):
         model = Path(source) if Path(source).suffix == MODEL_SUFFIX else source
-        words = ZooWords({option.name: option.kind for option in options_of(CONVERSION)}, {})
-        report["verdict"]["advice"] = words.said(with_files(report["verdict"]["advice"], model, engine))
+        report["verdict"]["advice"] = keys.said(with_files(report["verdict"]["advice"], model, engine))
     return report
 
 

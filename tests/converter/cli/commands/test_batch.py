@@ -103,6 +103,15 @@ def test_a_model_that_cannot_be_read_is_a_task_that_fails(home: Path, cli: Cli) 
         assert cli(f"batch {given} -o {given}-results --only fine").code == 0
 
 
+def test_fixes_name_keys_of_the_zoo(home: Path, cli: Cli) -> None:
+    (home / "nets").mkdir()
+    axes = "(float[2, 3] x, int64[1] axes) => (float[A, B] y) { y = ReduceSum (x, axes) }"
+    written(home / "nets/one.onnx", axes)
+    cli("batch nets -o out")
+    fix = tasks_in(home / "out")["one"]["problems"][0]["fix"]
+    assert 'freeze = "axes=[0]"' in fix and "--freeze" not in fix
+
+
 @pytest.mark.usefixtures("zoo")
 def test_a_zoo_is_converted_and_the_second_time_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", "zoo.toml"]) == 1

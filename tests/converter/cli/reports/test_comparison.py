@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.argument_words import ZooWords
 from trtsmith.converter.cli import batch_worker
 from trtsmith.converter.cli.reports.comparison import render_comparisons, render_verdict
 from trtsmith.converter.verify.compare import compare
@@ -22,7 +23,7 @@ def test_files_and_outputs_that_are_called_as_their_placeholders_keep_their_name
 
 def test_advice_in_a_zoos_report_names_the_tasks_model() -> None:
     report = {"verdict": {"advice": "trtsmith locate MODEL finds the faulty node"}}
-    batch_worker._with_keys(report, "/zoo/a.onnx", Path("model.plan"))
+    batch_worker._with_keys(report, ZooWords({}, {}), "/zoo/a.onnx", Path("model.plan"))
     assert report["verdict"]["advice"] == "trtsmith locate /zoo/a.onnx finds the faulty node"
 
 
