@@ -122,6 +122,7 @@ class BatchResult:
     sources:  where it came from: "run", "cache", or "kept" from an earlier batch.
     seconds:  that all took together.
     signal:   the number of the signal that ended it before everything was done; 0 for none.
+    left:     tasks of which the folder has results, and which the zoo no longer has.
     """
 
     folder: Path
@@ -129,6 +130,7 @@ class BatchResult:
     sources: Mapping[str, str]
     seconds: float
     signal: int = 0
+    left: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -254,7 +256,8 @@ class _BatchRun:
         statuses = {task.name: self._ends[task.name][0] for task in self._tasks}
         sources = {task.name: self._ends[task.name][1] for task in self._tasks}
         took = round(time.monotonic() - self._began, 3)
-        return BatchResult(self._output.folder, statuses, sources, took, self._interrupts.heard)
+        left = self._output.others({task.name for task in self._request.tasks})
+        return BatchResult(self._output.folder, statuses, sources, took, self._interrupts.heard, left)
 
     def cancel_rest(self) -> None:
         """Marks unfinished tasks as cancelled, with the reason."""

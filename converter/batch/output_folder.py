@@ -16,7 +16,7 @@ import platform
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path, PurePosixPath
 
 from trtsmith.converter.base.errors import UsageError
@@ -72,6 +72,13 @@ class OutputFolder:
             return TaskRecord.from_json((self.folder / name / RECORD).read_bytes())
         except (OSError, ValueError):
             return None
+
+    def others(self, names: Container[str]) -> tuple[str, ...]:
+        """Returns the names of tasks that the folder has results of, without these."""
+        found = (path.parent.relative_to(self.folder) for path in self.folder.rglob(f"*/{RECORD}"))
+        return tuple(
+            sorted(str(one) for one in found if one.parts[0][0] != "." and one.as_posix() not in names)
+        )
 
     def is_whole(self, record: TaskRecord, hashes: FileHashes) -> bool:
         """Tells whether the record's files exist with their recorded contents."""

@@ -124,7 +124,7 @@ SIGNATURES = {
 
 FIELDS = {
     "Analysis": "original plain rewritten plan frozen graph built refusal mended",
-    "BatchResult": "folder statuses sources seconds signal",
+    "BatchResult": "folder statuses sources seconds signal left",
     "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended advice original",
     "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice shared "
     "emulated",

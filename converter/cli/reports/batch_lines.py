@@ -70,4 +70,7 @@ def summary(result: BatchResult) -> str:
     ]
     said = f"{counted(count, 'task')} in {seconds_text(result.seconds)}: {totals(Counter(result.statuses.values()))}"
     said += f" ({', '.join(parts)})" if parts else ""
-    return f"{said}\nresults: {one_line(str(result.folder / 'index.html'))}"
+    lines = [said, f"results: {one_line(str(result.folder / 'index.html'))}"]
+    if result.left:
+        lines.append(f"left:    results of {in_brief(', '.join(result.left))}, which the zoo no longer has")
+    return "\n".join(lines)

@@ -112,6 +112,18 @@ def test_fixes_name_keys_of_the_zoo(home: Path, cli: Cli) -> None:
     assert 'freeze = "axes=[0]"' in fix and "--freeze" not in fix
 
 
+def test_results_that_no_task_of_the_zoo_has_are_told(home: Path, cli: Cli) -> None:
+    """The folder of a model that left the zoo stays."""
+    (home / "nets").mkdir()
+    gate(home / "nets/one.onnx")
+    gate(home / "nets/other.onnx")
+    assert "left:" not in cli("batch nets -o out").out
+    assert "left:" not in cli("batch nets -o out --only one").out
+    os.unlink(home / "nets/other.onnx")
+    assert cli("batch nets -o out").out.endswith("left:    results of other, which the zoo no longer has\n")
+    assert (home / "out/other/record.json").exists()
+
+
 @pytest.mark.usefixtures("zoo")
 def test_a_zoo_is_converted_and_the_second_time_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", "zoo.toml"]) == 1
