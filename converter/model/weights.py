@@ -121,7 +121,8 @@ def open_model_file(path: Path) -> MappedFile:
 def _nearest_model(path: Path) -> Path | None:
     """The model of the same folder whose name is closest, or None."""
     with suppress(OSError):
-        near = nearest(path.name, [other.name for other in path.parent.glob(f"*{path.suffix or '.onnx'}")])
+        models = [one.name for one in path.parent.iterdir() if one.suffix in (path.suffix, ".onnx")]
+        near = nearest(path.name, models)
         return path.with_name(near) if near else None
     return None
 

@@ -290,6 +290,7 @@ def test_paths_that_are_no_file(tmp_path: Path) -> None:
     refuse(tmp_path / "none.onnx", UsageError, "does not exist", "check the path")
     (tmp_path / "detector.onnx").touch()
     refuse(tmp_path / "detectr.onnx", UsageError, "does not exist", f"did you mean {tmp_path}/detector.onnx?")
+    refuse(tmp_path / "detector.onn", UsageError, "does not exist", f"did you mean {tmp_path}/detector.onnx?")
     refuse(tmp_path / "none" / "none.onnx", UsageError, "does not exist")
     refuse(tmp_path, UsageError, "folder")
     refuse(Path("/dev/null"), UsageError, "not a regular file")
