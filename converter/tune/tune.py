@@ -21,6 +21,7 @@ from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.conversion import Conversion
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
+from trtsmith.converter.convert.destination import destination_of
 from trtsmith.converter.convert.facts import still_read
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.opening import open_model, typed
@@ -257,6 +258,7 @@ def tune(options: TuneOptions, progress: Progress) -> Tuned:
         command = f"trtsmith tune {typed(options.convert.model)} --plan"
         fix = f"run it where the GPU is; `{command}` shows here what would be tried"
         raise UsageError(what, "tune", "a machine with an NVIDIA GPU and its driver", fix)
+    destination_of(options.convert).check()
     began = time.monotonic()
     known = prepared(options, progress)
     options = known.options

@@ -102,6 +102,11 @@ def test_the_recipe_makes_the_engine_again(card: Card, tmp_path: Path) -> None:
     assert not [text for text in again.warnings if "recipe" in text]
 
 
+def test_an_output_that_cannot_be_is_refused_before_the_search(card: Card, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"the output is a folder(?s:.*)output=\".*/model.plan\""):
+        trtsmith.tune("model.onnx", tmp_path, progress=lambda told: pytest.fail(f"it began: {told}"))
+
+
 def test_a_tight_bound_leaves_float32(card: Card) -> None:
     done = trtsmith.tune("model.onnx", max_error=1e-6, precisions=["fp16", "fp32"])
     assert done.best is not None and done.best.recipe in (Choices(), Choices(as_is=True))
