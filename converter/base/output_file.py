@@ -39,7 +39,7 @@ def check_report(
     where = f"{flag} {path}"
     try:
         if path.is_dir():
-            raise UsageError(f"{what} is a folder", where, "a file name", f"{flag} {path / 'FILE'}")
+            raise UsageError(f"{what} is a folder", where, "a file name", f"{flag} {path / own.name}")
         if path.exists() and not path.is_file():  # a rename would put a file in the place of the device
             said = f"{what} would replace a device or pipe"
             raise UsageError(said, where, "a file, or nothing, of that name", "name another file")

@@ -35,12 +35,14 @@ PRODUCER = "trtsmith op new"
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A kind of file that trtsmith writes. what: one of them, in words. is_one: tells whether an existing file is one.
+    """A kind of file that trtsmith writes. what: one of them, in words. name: as one may be called. is_one: tells whether an
+    existing file is one.
 
     mark: of an ONNX model, what its metadata say.
     """
 
     what: str
+    name: str
     is_one: Callable[[Path], bool]
     mark: str = ""
 
@@ -79,11 +81,11 @@ def _with_bytes(some: bytes) -> Callable[[Path], bool]:
     return is_one
 
 
-def _onnx(mark: str, what: str) -> OwnFile:
+def _onnx(mark: str, what: str, name: str) -> OwnFile:
     """An ONNX model with that mark in its metadata, which are at the end of most files."""
     key, value = ONNX_KEY.encode(), mark.encode()
     entry = b"\n%c%b\x12%c%b" % (len(key), key, len(value), value)  # a StringStringEntryProto
-    return OwnFile(what, _with_bytes(entry), mark)
+    return OwnFile(what, name, _with_bytes(entry), mark)
 
 
 def _binary(path: Path) -> bool:
@@ -92,6 +94,7 @@ def _binary(path: Path) -> bool:
 
 REPORT = OwnFile(
     "a report of trtsmith's",
+    "report.json",
     _json_with(
         ["convertible"],  # check
         ["converted"],
@@ -102,16 +105,22 @@ REPORT = OwnFile(
         ["not_testable"],  # plugin test
     ),
 )
-OVERLAY = OwnFile("an overlay of trtsmith's", _json_with(["results"]))
-PAGE = OwnFile("a page of trtsmith's", lambda path: GENERATOR.encode() in _ends(path)[0])
-ARRAYS = OwnFile("arrays that trtsmith wrote", lambda path: _ends(path)[1].endswith(ARRAYS_COMMENT))
-POLYGRAPHY = OwnFile("JSON that trtsmith wrote", lambda path: _ends(path)[1].endswith(JSON_END.encode()))
-NVINFER = OwnFile(
-    "a configuration that `trtsmith bundle` wrote", lambda path: NVINFER_HEAD.encode() in _ends(path)[0]
+OVERLAY = OwnFile("an overlay of trtsmith's", "overlay.json", _json_with(["results"]))
+PAGE = OwnFile("a page of trtsmith's", "report.html", lambda path: GENERATOR.encode() in _ends(path)[0])
+ARRAYS = OwnFile(
+    "arrays that trtsmith wrote", "outputs.npz", lambda path: _ends(path)[1].endswith(ARRAYS_COMMENT)
 )
-CACHE = OwnFile("an earlier cache", _binary)  # of which only TensorRT knows more
-REWRITTEN = _onnx("rewritten", "a graph that `trtsmith rewrite` wrote")
-WRAPPER = _onnx("engine", "a model that `trtsmith bundle` wrote")
-EXPORTED = _onnx("exported", "a model that trtsmith exported")
-REFUSED = _onnx("refused", "nodes that trtsmith saved because TensorRT refused them")
-EXAMPLE = OwnFile("an example of `trtsmith op`", _with_bytes(PRODUCER.encode()))
+POLYGRAPHY = OwnFile(
+    "JSON that trtsmith wrote", "arrays.json", lambda path: _ends(path)[1].endswith(JSON_END.encode())
+)
+NVINFER = OwnFile(
+    "a configuration that `trtsmith bundle` wrote",
+    "config_infer_primary.txt",
+    lambda path: NVINFER_HEAD.encode() in _ends(path)[0],
+)
+CACHE = OwnFile("an earlier cache", "tensorrt.cache", _binary)  # of which only TensorRT knows more
+REWRITTEN = _onnx("rewritten", "a graph that `trtsmith rewrite` wrote", "rewritten.onnx")
+WRAPPER = _onnx("engine", "a model that `trtsmith bundle` wrote", "engine_ctx.onnx")
+EXPORTED = _onnx("exported", "a model that trtsmith exported", "model.onnx")
+REFUSED = _onnx("refused", "nodes that trtsmith saved because TensorRT refused them", "refused.onnx")
+EXAMPLE = OwnFile("an example of `trtsmith op`", "example.onnx", _with_bytes(PRODUCER.encode()))

@@ -46,7 +46,8 @@ def check_output(engine: Path, model: Path | None = None, libraries: Sequence[Pa
 def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], where: str) -> None:
     folder = engine.parent
     if engine.is_dir():
-        raise UsageError("the output is a folder", where, "a file name", f"-o {engine / 'model.plan'}")
+        named = engine / ("model" if model is None else model.name)
+        raise UsageError("the output is a folder", where, "a file name", f"-o {named.with_suffix('.plan')}")
     if folder.exists() and not folder.is_dir():
         raise UsageError(
             f"{folder} is a file, not a folder",

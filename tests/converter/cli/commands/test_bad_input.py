@@ -182,7 +182,7 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx --shape x=1 -o o.plan --force", "did you mean --shapes?"),
         ("convert -o o.plan --force", "required: MODEL"),
         ("rewrite relu.onnx -o relu.onnx", "would replace relu.onnx"),
-        ("rewrite relu.onnx -o folder", "is a folder"),
+        ("rewrite relu.onnx -o folder", "fix:      -o folder/rewritten.onnx\n"),
         ("rewrite relu.onnx -o none/m.onnx", "cannot be written: No such"),
         ("rewrite relu.onnx -o none/in/m.onnx", "fix:      mkdir -p none/in\n"),
         ("rewrite relu.onnx -o /proc/m.onnx", "cannot be written"),
