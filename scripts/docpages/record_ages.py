@@ -7,7 +7,6 @@ from functools import cache
 from docpages.marks import DocumentError, Parts
 from freshness.record_rows import ROWS
 from freshness.record_state import ABSENT, FRESH, RecordState, state_of
-from trtsmith.importers.counted import counted
 
 INDEX = "docs/evidence/index.md"
 
@@ -29,9 +28,9 @@ def older_said(*files: str) -> str:
     if not days:
         return "Its records name no date; the code has changed since."
     when = f"from {days[0]} to {days[-1]}" if days[0] != days[-1] else f"on {days[0]}"
-    undated = len(older) - len(days)
-    also = f" ({counted(undated, 'record')} without a date)" if undated else ""
-    return f"Measured {when}{also}; the code has changed since."
+    undated = ", ".join(f"`benchmarks/{state.file}`" for state in older if not state.date)
+    also = f" When {undated} was measured is not known." if undated else ""
+    return f"Measured {when}; the code has changed since.{also}"
 
 
 @cache

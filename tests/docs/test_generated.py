@@ -96,7 +96,10 @@ def test_records_have_their_age_on_their_pages(monkeypatch: pytest.MonkeyPatch) 
     assert "- `h200/selection.json`: measured at abcdef0, 2026-11-23" in lines
     assert len(record_ages.part_of(record_ages.INDEX)["age of records"]().splitlines()) == len(ROWS)
     assert not record_ages.part_of("README.md")
-    states |= {"h200/tuning.json": replace(old, date="2026-11-25"), "judge.json": replace(old, date="")}
+    states |= {
+        "h200/tuning.json": replace(old, date="2026-11-25"),
+        "judge.json": replace(old, file="judge.json", date=""),
+    }
     said = {
         ("h200/selection.json",): "All of it was measured on this code.",
         ("h200/selection.json", "h200/bench.json"): "Measured on 2026-11-23; the code has changed since.",
@@ -104,7 +107,8 @@ def test_records_have_their_age_on_their_pages(monkeypatch: pytest.MonkeyPatch) 
             "h200/bench.json",
             "h200/tuning.json",
             "judge.json",
-        ): "Measured from 2026-11-23 to 2026-11-25 (1 record without a date); the code has changed since.",
+        ): "Measured from 2026-11-23 to 2026-11-25; the code has changed since. "
+        "When `benchmarks/judge.json` was measured is not known.",
         ("judge.json",): "Its records name no date; the code has changed since.",
     }
     assert {files: record_ages.older_said(*files) for files in said} == said
