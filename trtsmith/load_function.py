@@ -19,10 +19,12 @@ from trtsmith.convert_function import CONVERSION
 from trtsmith.converter.base.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.base.options.declared import options_of, with_defaults
 from trtsmith.converter.base.options.kinds import (
+    Device,
     Paths,
     Progress,
     Settings,
     StrPath,
+    gpu_number,
     path_of,
     paths_of,
     ranges_of,
@@ -54,7 +56,7 @@ def load(
     flavour: str = "auto",
     runtime_cache: StrPath | None = None,
     cuda_graph: bool = False,
-    device: int = 0,
+    device: Device = 0,
     options: Settings | None = None,
     cache: StrPath | None = None,
     progress: Progress | None = None,
@@ -68,7 +70,7 @@ def load(
     flavour: "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
     runtime_cache: TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
     cuda_graph: whether the engine runs as a CUDA graph, which is captured for each set of addresses.
-    device:  the number of the GPU.
+    device:  the number of the GPU, or as PyTorch has it: "cuda:1", a torch.device; "cuda" is GPU 0.
     options: for a model, those of `convert`, as far as a zoo file has them: {"shapes": {"x": (1, 4)}, "precision": "fp16"}.
     cache:   for a model, the folder of the cache; None: the user's.
     progress: for a model, a function that gets a line when it is converted.
@@ -79,7 +81,7 @@ def load(
     how: dict[str, Any] = {
         "runtime_cache": path_of(runtime_cache),
         "cuda_graph": cuda_graph,
-        "device": device,
+        "device": gpu_number(device),
     }
     libraries = [os.fspath(path) for path in paths_of(plugins)]
     if not isinstance(engine, (str, os.PathLike)) or Path(engine).suffix not in _MODELS:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+import torch
 
 import trtsmith
 from tests.converter.models import inverse
@@ -60,6 +61,26 @@ def test_a_model_is_converted_once(tmp_path: Path, loaded: list[tuple[bytes, dic
     assert first == second and first
     assert how == {"runtime_cache": None, "cuda_graph": True, "device": 0}
     assert "(cache)" not in said[0] and "cache" in said[-1], said
+
+
+@pytest.mark.parametrize(
+    ("device", "number"),
+    [
+        (1, 1),
+        (np.int64(1), 1),
+        ("cuda", 0),
+        ("cuda:1", 1),
+        (torch.device("cuda"), 0),
+        (torch.device("cuda:1"), 1),
+    ],
+)
+def test_a_gpu_may_be_named_as_pytorch_does(
+    device: object, number: int, loaded: list[tuple[bytes, dict[str, Any]]], tmp_path: Path
+) -> None:
+    (tmp_path / "libtrtsmith_plugins.so").touch()
+    (tmp_path / "e.plan").touch()
+    trtsmith.load(tmp_path / "e.plan", device=device)
+    assert loaded[0][1]["device"] == number
 
 
 def test_what_keeps_a_model_from_an_engine_is_told(tmp_path: Path) -> None:

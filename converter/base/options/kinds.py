@@ -12,8 +12,9 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from numbers import Real
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, get_args
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.option_values import EXPECTED, is_cost, is_count, is_seconds
@@ -41,6 +42,9 @@ Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]
 
 Settings = Mapping[str, Any]
 """Options by name."""
+
+Device = int | str | Any
+"""The number of a GPU, or what PyTorch has: "cuda", "cuda:1", a torch.device."""
 
 Tolerance = float | Texts | Mapping[str, float]
 References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
@@ -284,10 +288,12 @@ def _mebibytes(value: Any) -> str:
     return f"{float(found[1]) * (1024 if found[2].upper() == 'G' else 1):.0f}" if found else ""
 
 
-def _gpu_number(value: Any) -> str:
-    """The number of the GPU that PyTorch calls "cuda" or "cuda:1"."""
-    found = re.fullmatch(r"cuda(?::(\d+))?", str(value))
-    return (found[1] or "0") if found else ""
+def gpu_number(device: Device) -> int | None:
+    """Returns the number of a GPU, of "cuda" 0; None for another device and anything else."""
+    if isinstance(device, SupportsIndex):
+        return index(device)
+    found = re.fullmatch(r"cuda(?::(\d+))?", str(device))
+    return int(found[1] or 0) if found else None
 
 
 _REPEATED: Mapping[str, Any] = {"action": "append", "default": []}
@@ -318,9 +324,7 @@ DEVICE = replace(
     flag={"type": lambda text: text and _parsed(device_of)(text)},
     read=lambda value, name: value and device_of(value),
 )
-NUMBER = OptionKind(
-    "int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int}, meant=_gpu_number
-)
+NUMBER = OptionKind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
 COUNT = replace(NUMBER, flag={"type": positive_int})
 MEBIBYTES = replace(COUNT, expected="a whole number of MiB", example="4096", meant=_mebibytes)
 SECONDS = OptionKind(
@@ -454,6 +458,12 @@ _KINDS = (
         "a dict of options of `convert`",
         '{"precision": "fp16"}',
         lambda value: isinstance(value, Mapping),
+    ),
+    OptionKind(
+        "Device",
+        "the number of a GPU, or its name in PyTorch",
+        '0, or "cuda:0"',
+        lambda value: gpu_number(value) is not None,
     ),
     OptionKind(
         "Tolerance",
