@@ -34,6 +34,7 @@ class Comparison:
     beyond:           elements further off than rounding explains (trtsmith.converter.verify.noise).
     slice:            (axis, position) of the slice that is furthest beyond; () where none is.
     meaning:          of an output that a selection makes, how much of it is the same, in words; "" of others.
+    unmatched:        the share of such an output, from 0 to 1, that is not the same.
     nothing:          why agreement says nothing, as "it is zero everywhere"; "" where it says something.
     """
 
@@ -57,6 +58,7 @@ class Comparison:
     slice: tuple[int, ...] = ()
     nothing: str = ""
     meaning: str = ""
+    unmatched: float = 0.0
 
     @property
     def equal(self) -> bool:

@@ -143,6 +143,11 @@ _OTHER_INPUTS: Mapping[str, str] = {
 }
 """By kind, which inputs would do."""
 
+_MANY_UNMATCHED = 0.1
+"""Share of a selection above which real inputs are asked for. A choice, not a measurement: scores of generated inputs are
+often nearly equal.
+"""
+
 _NARROW = ("fp16", "bf16", "int8", "fp8")
 """Types that --precision fp32 is wider than."""
 
@@ -237,6 +242,7 @@ def _advised(told: Told) -> Iterator[str]:
         if one.kind in ("lost constant", INFINITE_WEIGHTS)
     )
     yield _about_left(told)
+    yield _about_unmatched(told)
     for one in told.findings:
         yield _filled(_FIXES.get(one.kind, ""), one)
 
@@ -287,6 +293,15 @@ def _about_left(told: Told) -> str:
         return text
     flags = " ".join(f"--not-compared {quote(one.output)}" for one in left)
     return f"{text}; or accept that: {flags}"
+
+
+def _about_unmatched(told: Told) -> str:
+    """What to do where much of a selection agrees only because rounding may decide it so for generated inputs."""
+    worst = max(told.comparisons, key=lambda c: c.unmatched, default=None)
+    if worst is None or worst.unmatched <= _MANY_UNMATCHED or not _generated(told):
+        return ""
+    lead = f"{worst.unmatched:.0%} of {worst.output!r} does not match the reference, which rounding explains here"
+    return _with_inputs(told, f"{lead}; compare with real inputs")
 
 
 def _about(left: Sequence[Finding], told: Told) -> str:

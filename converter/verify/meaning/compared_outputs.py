@@ -202,7 +202,8 @@ def _with_told(one: Comparison, found: Aligned | None) -> Comparison:
     if found is None:
         return one
     nothing = "it has no detection" if not found.of else one.nothing if found.of == found.matched else ""
-    told = replace(one, meaning=found.told, nothing=nothing)
+    unmatched = found.apart / found.of if found.of else 0.0
+    told = replace(one, meaning=found.told, nothing=nothing, unmatched=unmatched)
     if not found.wrong:
         return told
     return replace(

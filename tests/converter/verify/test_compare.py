@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,7 @@ import pytest
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.cli.reports.comparison import render_comparisons
 from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.tolerances import TOLERANCE, parse_tolerances
 from trtsmith.converter.verify.verdict import Proof, Verdict, verdict_of
 
@@ -250,6 +252,24 @@ def test_an_output_that_proves_nothing_is_not_compared(array: np.ndarray, other:
     assert wrong.status == "disagree" and len(wrong.left_out) == 1
     given = verdict_of(compare(expected, found), "i", engine_run=True, proof=Proof(given=True))
     assert given.status == "agrees in part" and given.left_out == verdict.left_out
+
+
+def test_where_much_of_a_selection_does_not_match_real_inputs_are_asked_for() -> None:
+    (equal,) = compare({"a": A}, {"a": A})
+    generated = finding("generated", inputs={"x": "float32[1,3]"})
+    for share, findings, told in (
+        (0.25, [generated], "25% of 'a' does not match the reference"),
+        (0.1, [generated], ""),
+        (0.25, [], ""),
+    ):
+        found = (replace(equal, unmatched=share),)
+        verdict = verdict_of(found, "generated", engine_run=True, findings=findings)
+        assert (
+            verdict.status == "agree"
+            and verdict.advice.startswith(told)
+            and bool(verdict.advice) == bool(told)
+        )
+        assert ("compare with real inputs: --inputs FILE.npz, which np.savez" in verdict.advice) == bool(told)
 
 
 def test_expected_values_that_float16_lost_are_advised_of() -> None:
