@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from shlex import quote
 from typing import Any, ParamSpec, TypeVar, get_args
 
 from trtsmith.argument_words import naming_arguments
@@ -37,7 +39,8 @@ def checked_types(options: Options = ()) -> Callable[[Callable[P, T]], Callable[
         def call(*arguments: P.args, **named: P.kwargs) -> T:
             for name in list(named):
                 if name not in spelled.parameters:
-                    raise TypeError(_unknown(function.__name__, name, list(spelled.parameters)))
+                    told = _unknown(function.__name__, name, list(spelled.parameters))
+                    raise TypeError(_with_model(told, [*arguments[:1], named.get("model")]))
                 if named[name] is None and _stands_for_default(spelled.parameters[name]):
                     del named[name]
             try:
@@ -89,7 +92,10 @@ _ELSEWHERE = {
     ): "print(done) shows the result; done.verdict.to_json() and the manifest have it as data",
     ("verify", "report"): "print(verdict) shows it; verdict.to_json() has it as data",
     ("check", "report"): "the result has all of it: analysis.plan.nodes, analysis.problems",
-    ("tune", "plan"): "it is on the command line: trtsmith tune MODEL --plan",
+    (
+        "tune",
+        "plan",
+    ): "output names the engine's file; `trtsmith tune MODEL --plan` shows what would be tried",
 }
 """By function and argument: how else one gets it."""
 
@@ -106,6 +112,12 @@ def _unknown(function: str, name: str, known: Sequence[str]) -> str:
     told = f"did you mean {near}?" if near else f"help(trtsmith.{function}) lists them"
     told = _ELSEWHERE.get((function, name), told)
     return f"trtsmith.{function}() has no argument {name!r}; {told}"
+
+
+def _with_model(told: str, given: Sequence[object]) -> str:
+    """The text with the model's file, if one of the arguments is its path, for MODEL."""
+    file = next((one for one in given if isinstance(one, (str, os.PathLike))), "MODEL")
+    return told.replace("MODEL", quote(os.fspath(file)))
 
 
 def _spelled_out(found: Signature, options: Options) -> Signature:

@@ -196,7 +196,7 @@ def test_results_are_short_in_a_session(tmp_path: Path) -> None:
         ),
         (trtsmith.verify, "report", "print(verdict) shows it; verdict.to_json() has it as data"),
         (trtsmith.check, "report", "the result has all of it: analysis.plan.nodes, analysis.problems"),
-        (trtsmith.tune, "plan", "it is on the command line: trtsmith tune MODEL --plan"),
+        (trtsmith.tune, "plan", "output names the engine's file; `trtsmith tune m --plan` shows ..."),
     ],
 )
 def test_an_unknown_argument_is_told_what_was_meant(
