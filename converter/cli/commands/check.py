@@ -19,10 +19,13 @@ from trtsmith.converter.convert.analysis import Analysis
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.convert.trial_build import check_model
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.records import by_sentence, said_once
+from trtsmith.converter.rewrite.precision.report import SumsReport
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.flags import add_model, add_options
 from trtsmith.importers.counted import counted
+from trtsmith.importers.dtypes import numpy_dtype
 
 DESCRIPTION = "Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU."
 
@@ -119,6 +122,12 @@ def note_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
     return [f"note: {line}" for line in said_once(nodes)]
 
 
+def _sums_line(model: Model, sums: SumsReport | None) -> str:
+    """The line on sums in float16; "" where the only outputs are indices: their distance as numbers says nothing."""
+    whole = [numpy_dtype(one.type.tensor_type.elem_type).kind in "iub" for one in model.proto.graph.output]
+    return "" if sums is None or (sums.error is not None and all(whole)) else sums.line()
+
+
 def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
     """Returns the summary of the precision pass, and with every_node the nodes left in float32; empty without a
     precision.
@@ -127,8 +136,7 @@ def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
     if report is None:
         return []
     kept = report.kept if every_node else ()
-    sums = report.sums.line() if report.sums is not None else ""
-    more = {"ranges": report.range_line(), "sums": sums}
+    more = {"ranges": report.range_line(), "sums": _sums_line(rewritten.model, report.sums)}
     return [
         *(f"in float32: {one_line(k.node)} ({one_line(k.op_type)}): {one_line(k.reason)}" for k in kept),
         f"precision: {one_line(report.summary())}",

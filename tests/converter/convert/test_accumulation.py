@@ -83,6 +83,15 @@ def test_a_plain_network_is_float16_all_of_it_and_its_engine_half_as_large(
     assert auto == fp16 <= 0.6 * plain and fp32 > 0.9 * plain
 
 
+def test_how_far_apart_indices_are_as_numbers_is_not_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "(float[8, 512] x) => (int64[8] i) { y = MatMul (x, w) i = ArgMax <axis=1, keepdims=0> (y) }"
+    model = written(tmp_path / "m.onnx", text, {"w": normal(512, 10)})
+    ran = trtsmith(capsys, "check", model, "--precision", "fp16", "--flavour", "tensorrt_rtx")
+    assert ran.code == 0 and "precision: " in ran.out and "sums:" not in ran.out
+
+
 def test_whole_numbers_beside_real_ones_decide_nothing(tmp_path: Path) -> None:
     """A bin or an index changes with the least rounding of the value that chose it."""
     proto = load_model(cnn(tmp_path / "m.onnx")).copied()
