@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.process.scratch_folder import ScratchFolder
 from trtsmith.converter.scaffold.function_text import body_of_graph
 
@@ -20,10 +21,11 @@ def exported_body(
     """Exports a function of PyTorch tensors with all sizes dynamic. Returns (body, opset). Needs torch.
 
     function: of the tensors, in the order of `inputs`. inputs: (shape of an example, "float32" or another type) by name.
-    Raises what the exporter raises.
+    Raises UsageError for operators without a fake implementation, and what the exporter raises.
     """
     import torch
 
+    from trtsmith.importers.missing_fake import missing_fake
     from trtsmith.importers.torch_ops import export
 
     class Called(torch.nn.Module):
@@ -37,13 +39,19 @@ def exported_body(
     dynamic = tuple(dict.fromkeys(range(len(shape)), any_size) for shape, _ in inputs.values())
     with ScratchFolder("export") as folder:
         path = Path(folder) / "function.onnx"
-        export(
-            Called(),
-            examples,
-            path,
-            dynamic_shapes=(dynamic,),
-            input_names=[*inputs],
-            output_names=[*outputs],
-        )
+        try:
+            export(
+                Called(),
+                examples,
+                path,
+                dynamic_shapes=(dynamic,),
+                input_names=[*inputs],
+                output_names=[*outputs],
+            )
+        except Exception as error:
+            problem = missing_fake(error, "the function")
+            if problem is None:
+                raise
+            raise UsageError(problem) from error
         model = onnx.load(path)
     return body_of_graph(model, [*inputs], outputs)

@@ -23,6 +23,7 @@ from trtsmith.converter.scaffold.torch_command import (
 )
 from trtsmith.converter.scaffold.torch_source import is_installed
 from trtsmith.importers import torch_ops
+from trtsmith.importers.missing_fake import registered_function
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.torch_aliases import argument_faults, node_of_call, translation_of
 
@@ -178,8 +179,7 @@ def _function_of(call: OperatorCall) -> str:
 
     FUNCTION if PyTorch does not know it, or if its module has no such name.
     """
-    definitions = getattr(torch._library.custom_ops, "OPDEFS", {})
-    function = getattr(definitions.get(call.name), "_init_fn", None)
+    function = registered_function(call.name)
     name = getattr(function, "__name__", "")
     module = getattr(function, "__module__", "")
     loaded = sys.modules.get(module)

@@ -9,13 +9,10 @@ from pathlib import Path
 from trtsmith.converter.base.errors import causes
 from trtsmith.converter.base.process.package_folders import PACKAGE_FOLDERS
 from trtsmith.converter.scaffold.torch_source import is_installed
+from trtsmith.importers.missing_fake import missing_fake
 from trtsmith.importers.problem import Problem
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|\[9[0-9]m|\[0m")
-_NO_FAKE = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>")
-_NO_META = re.compile(
-    r"(?:Cannot access data pointer|There was no fake impl|fake tensor.*?)\b.*?\b(\w+[.:]+\w+)"
-)
 _UNTRANSLATED = re.compile(
     r"No ONNX function found for <OpOverload\(op='([\w.]+)'|^(aten::\w+) with \w+ is not supported"
 )
@@ -71,15 +68,9 @@ def decides_by_data(error: Exception) -> bool:
 def export_problem(error: Exception, name: str) -> Problem:
     """Returns the problem for a refusal by torch.export."""
     said = _COLOURS.sub("", str(error))
-    fake = _NO_FAKE.search(said) or (_NO_META.search(said) if "fake impl" in said else None)
-    if fake:
-        operator = fake[1].replace(".", "::", 1)
-        return Problem(
-            f"the operator {operator!r} has no fake implementation, so PyTorch does not know its output shapes",
-            f"{name}: torch.export",
-            "a function that makes outputs of the right shape and type, without computing them",
-            f'@torch.library.register_fake("{operator}") on such a function',
-        )
+    fake = missing_fake(error, name)
+    if fake is not None:
+        return fake
     if _COMPARED.search(said):
         return Problem(
             "the module's code asks whether tensors are equal, as torch.equal, torch.cov and torch.corrcoef do",

@@ -308,6 +308,18 @@ def net():
 """
 
 
+def test_a_function_that_calls_an_operator_without_a_fake_implementation(here: Path, cli: Cli) -> None:
+    (here / "folding.py").write_text(OPERATOR + "\ndef fold(x: torch.Tensor):\n    return half_fold(x) + 1\n")
+    ran = cli("op new Fold --domain mycompany --from-torch folding.py:fold --example x=2x4")
+    refused(
+        ran,
+        2,
+        f"the operator is defined in {here / 'folding.py'}, line 4\n",
+        '    @torch.library.register_fake("mycompany::half_fold")\n'
+        "    def _(x, scale=2.0): return torch.empty_like(x)\n",
+    )
+
+
 def test_a_copy_that_differs_from_the_module_is_named(here: Path, cli: Cli) -> None:
     net = "class Net(torch.nn.Module):\n    def forward(self, x):\n        return half_fold(x, 0.5)\n"
     net += "def net():\n    return Net(), (torch.rand(3, 8),)\n"

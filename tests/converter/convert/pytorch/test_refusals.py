@@ -41,6 +41,11 @@ def _(xs: list[torch.Tensor], more: list[torch.Tensor | None], size: int) -> tor
     return torch.cat(xs)
 
 
+OLDER = torch.library.Library("mycompany_older", "DEF")
+OLDER.define("no_fake(Tensor x, *, float slope=1.0) -> (Tensor, Tensor)")
+OLDER.impl("no_fake", lambda x, slope=1.0: (x * slope, x + slope), "CPU")
+
+
 class Block(nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.ops.mycompany.voxel_pool(x, 2)
@@ -112,11 +117,31 @@ def first_line(function: Any) -> str:
     return f"{Path(__file__).name} line {function.__code__.co_firstlineno + 1}"
 
 
+LINES = Path(__file__).read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("operator", "defined"),
+    [
+        ("mycompany::no_fake", '@torch.library.custom_op("mycompany::no_fake", mutates_args=())'),
+        ("mycompany_older::no_fake", 'OLDER = torch.library.Library("mycompany_older", "DEF")'),
+    ],
+)
+def test_an_operator_without_a_fake_implementation_is_shown_with_the_lines_that_add_it(
+    operator: str, defined: str
+) -> None:
+    def called(self: Any, x: Any) -> Any:
+        return getattr(torch.ops, operator.partition("::")[0]).no_fake(x)
+
+    problem = refused(made_of(called), (torch.rand(2, 4),))
+    assert f"{operator!r} has no fake implementation" in problem.what
+    line = next(number for number, line in enumerate(LINES, 1) if line.startswith(defined))
+    assert problem.where.endswith(f"the operator is defined in {__file__}, line {line}")
+    exec(problem.fix.partition("\n")[2], {"torch": torch})
+    torch.export.export(made_of(called), (torch.rand(2, 4),))
+
+
 REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, ...]]] = {
-    "an operator without a fake implementation": (
-        made_of(lambda self, x: torch.ops.mycompany.no_fake(x)), (2, 4), {},
-        ("'mycompany::no_fake' has no fake implementation", '@torch.library.register_fake("mycompany::no_fake")'),
-    ),
     "an operator of a list of tensors": (
         made_of(lambda self, x: torch.ops.mycompany.joined([x, x], [None], 2)), (2, 4), {},
         ("'mycompany::joined', whose argument 'xs' is a list of tensors", "torch.cat or torch.stack"),
