@@ -51,8 +51,12 @@ class _Guard:
         fits: Fits = lambda _result: True,
         expected: str = "a result",
         passed: tuple[type[Exception], ...] = (),
+        traced: bool = True,
     ) -> Any:
-        """The function; UsageError for any exception but `passed`, and for a result that does not fit."""
+        """The function; UsageError for any exception but `passed`, and for a result that does not fit.
+
+        traced: whether PyTorch may trace it, whose own exceptions pass, too.
+        """
         if not callable(function):
             return function
         what = f"{self._said}: {part}"
@@ -62,10 +66,17 @@ class _Guard:
             try:
                 result = function(*arguments, **named)
             except Exception as error:
-                if isinstance(error, (TrtsmithError, *passed)) or type(error).__module__.startswith("torch"):
+                if isinstance(error, (TrtsmithError, *passed)) or (
+                    traced and type(error).__module__.startswith("torch")
+                ):
                     raise
                 where = place(error, getattr(function, "__module__", ""))
-                raise UsageError(f"{what} raises {what_of(error)}", where, expected, _FIX) from error
+                raise UsageError(
+                    f"{what} raises {what_of(error)}",
+                    where,
+                    "code that runs without an exception",
+                    f"correct {where.partition(': ')[0]}, or remove the package",
+                ) from error
             if not fits(result):
                 text = f"{what} gives {type(result).__name__} {result!r}"[:500]
                 raise UsageError(text, home(function), expected, _FIX)
@@ -93,7 +104,11 @@ class _Guard:
         if not callable(function):
             return function
         body_of = self(
-            function, part, lambda result: isinstance(result, str) or fits(result), f"a text, or {expected}"
+            function,
+            part,
+            lambda result: isinstance(result, str) or fits(result),
+            f"a text, or {expected}",
+            traced=False,
         )
 
         @wraps(function)

@@ -10,6 +10,7 @@ from onnx import ModelProto, helper
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.operators.package_files import FUNCTION_FILE
+from trtsmith.converter.operators.watched_import import place
 from trtsmith.converter.scaffold.case_sizes import chosen_cases, require_one_shape, rules_or_error
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.names import Names
@@ -131,7 +132,8 @@ class _Called:
         except Exception as error:
             raise UsageError(
                 f"the function raises {type(error).__name__}: {error}",
-                f"{self.where}, with {', '.join(f'{n} {describe(s)}' for n, s in sizes.items())} in float64",
+                f"{self.where}, with {', '.join(f'{n} {describe(s)}' for n, s in sizes.items())} in float64; "
+                + place(error, self.loaded.name),
                 "tensors, or one",
                 "correct the function, or give an example that it takes: --example x=2x3x4",
             ) from error

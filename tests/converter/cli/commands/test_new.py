@@ -242,6 +242,32 @@ def test_an_edited_function_is_exported_anew(here: Path, cli: Cli) -> None:
     assert shell(f"{sys.executable} other.py").out == "(3, 8) 1.0\nTrue\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "raised"),
+    [
+        ("used = group * window", "NameError: name 'group' is not defined"),
+        ("used = features.rows()", "AttributeError: 'FakeTensor' object has no attribute 'rows'"),
+        (
+            "used = groups * window if weights.sum() > 0 else window",
+            "GuardOnDataDependentSymNode: Could not guard",
+        ),
+    ],
+)
+def test_a_mistake_in_an_edited_function_is_at_its_line(here: Path, cli: Cli, line: str, raised: str) -> None:
+    words = ["--from-torch", "pools.py:window_pool", "--example", "features=12x8", "--example", "weights=12"]
+    assert cli("op new WindowPool --domain mycompany", *words, "-o", "package").code == 0
+    function = Path("package", "window_pool", "function.py")
+    function.write_text(FUNCTIONS.replace("used = groups * window", line))
+    refused(
+        cli("check package/example.onnx --ops package"),
+        2,
+        f"its expansion raises {raised}",
+        f"where:    {function}, line 7: {line}\n",
+        "expected: code that runs without an exception\n",
+        f"fix:      correct {function}, line 7, or remove the package\n",
+    )
+
+
 OTHER = """
 import torch
 from trtsmith.converter.operators.loading import operators_in_force
@@ -381,7 +407,10 @@ def test_the_commands_that_a_refused_module_names_bring_its_operators(here: Path
         ("VoxelPool --domain m --from-torch pools:window_pool", "--example features=2x3x4"),
         ("VoxelPool --domain m --from-torch pools:number --example x", "is not an example"),
         ("VoxelPool --domain m --from-torch pools:counted --example x=3x4", "depends on values"),
-        ("VoxelPool --domain m --from-torch pools:broken --example x=3", "not today"),
+        (
+            "VoxelPool --domain m --from-torch pools:broken --example x=3",
+            'pools.py, line 16: raise ValueError("not',
+        ),
         ("VoxelPool --domain m --from-torch pools:number --example x=3", "returns int"),
     ],
 )
