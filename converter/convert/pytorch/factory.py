@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,6 +23,7 @@ from trtsmith.importers.problem import Problem
 
 _MODULES = (torch.nn.Module, torch.export.ExportedProgram)
 _PARTS = ("module", "args", "kwargs", "dynamic_shapes", "custom_translation_table")
+_EXAMPLE = "(torch.rand(1, 3, 224, 224),)"
 _FORMS = (
     "(module, args), (module, args, kwargs), (module, args, kwargs, dynamic_shapes), a dict or an object with "
     + ", ".join(_PARTS)
@@ -57,8 +59,8 @@ def called(factory: TorchFactory) -> TorchModule:
         given = function()
     except Exception as error:  # of the user's function
         problem = _raised(error, name, f"{path} raised")
-        if isinstance(function, type) and issubclass(function, torch.nn.Module):
-            problem = replace(problem, fix=_function_of(f"{path}(...)", place))
+        if _is_class(function):
+            problem = replace(problem, fix=_function_of(_instance(function, path) or f"{path}(...)", place))
         raise UsageError(problem) from error
     return _with_example(_source(given, name), name, f"{path}()", place)
 
@@ -76,10 +78,27 @@ def _with_example(source: TorchModule, name: str, written: str, place: str) -> T
 
 
 def _function_of(module: str, place: str) -> str:
-    """How to write a function that gives the module and its example."""
+    """How to write a function that gives the module and its example; for a module that may be installed, a file of it."""
+    if place.endswith(".py"):
+        return f"write a function, and give {place}:make: def make(): return {module}, {_EXAMPLE}"
     return (
-        f"write a function, and give {place}:make: def make(): return {module}, (torch.rand(1, 3, 224, 224),)"
+        "write a file make_model.py, and give make_model.py:make:\n"
+        f"import torch, {place}\ndef make(): return {place}.{module}, {_EXAMPLE}"
     )
+
+
+def _is_class(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, torch.nn.Module)
+
+
+def _instance(kind: type, name: str) -> str:
+    """The call that makes an instance of a module's class, with the arguments that it needs; "" if it needs none."""
+    needed = [
+        f"{one.name}=..."
+        for one in inspect.signature(kind).parameters.values()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    return f"{name}({', '.join(needed)})" if needed else ""
 
 
 def _of_file(file: Path) -> ModuleType:
@@ -93,12 +112,22 @@ def _of_file(file: Path) -> ModuleType:
 
 def _source(given: Any, name: str) -> TorchModule:
     parts = _parts(given)
+    held = given if parts is None else parts["module"]
+    if _is_class(held):
+        kind = held.__name__
+        made = _instance(held, kind) or f"{kind}()"
+        raise UsageError(
+            f"the function gives the class {kind} in place of an instance",
+            name,
+            f"an instance of {kind}, and its example arguments",
+            f"return {made}, {_EXAMPLE}" if parts is None else f"write {made} in place of {kind}",
+        )
     if parts is None or not isinstance(parts["module"], _MODULES):
         raise UsageError(
             f"the function gives an object of the type {type(given).__name__}",
             name,
             _FORMS,
-            "return the module and its example arguments: return module, (torch.rand(1, 3, 224, 224),)",
+            f"return the module and its example arguments: return module, {_EXAMPLE}",
         )
     return TorchModule(
         parts["module"],

@@ -155,7 +155,7 @@ def test_functions_that_do_not(name: str, code: int, words: str, home: Path, cli
         ("Plain", "no example inputs", "Plain()"),
         ("plain", "no example inputs", "plain"),
         ("bare", "no example inputs", "bare()"),
-        ("Sized", "Sized.__init__() missing 1 required positional argument: 'size'", "Sized(...)"),
+        ("Sized", "Sized.__init__() missing 1 required positional argument: 'size'", "Sized(size=...)"),
     ],
 )
 def test_a_module_without_its_example_is_told_the_function_to_write(
@@ -169,6 +169,41 @@ def test_a_module_without_its_example_is_told_the_function_to_write(
     assert f"return {module}, " in written
     file.write_text(f"{PLAIN}\n{written.replace('...', '3')}\n")
     assert cli(f"check {spec}").code == 0
+
+
+CLASSES = f"""{PLAIN}
+def kind():
+    return Plain
+
+def beside():
+    return Sized, (torch.rand(1, 3, 8, 8),)
+"""
+
+
+@pytest.mark.usefixtures("forked_workers")
+def test_a_class_in_place_of_a_module_is_told_the_instance_to_give(home: Path, cli: Cli) -> None:
+    file = home / "mine" / "classes.py"
+    file.write_text(CLASSES)
+    ran = cli("check mine/classes.py:kind")
+    refused(ran, 2, "gives the class Plain in place of an instance", "fix:      return Plain(), (torch.rand(")
+    fix = ran.err.partition("fix:      ")[2].split("\n")[0]
+    file.write_text(CLASSES.replace("return Plain\n", f"{fix}\n"))
+    assert cli("check mine/classes.py:kind").code == 0
+    refused(cli("check mine/classes.py:beside"), 2, "fix:      write Sized(size=...) in place of Sized\n")
+
+
+@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("Linear", "in_features=..., out_features=..."), ("ReLU", "")]
+)
+def test_a_class_of_a_package_is_told_the_file_to_write(
+    name: str, arguments: str, home: Path, cli: Cli
+) -> None:
+    ran = cli(f"check torch.nn:{name}")
+    refused(ran, 2, "write a file make_model.py, and give make_model.py:make:\n", f"{name}({arguments}), ")
+    lines = [line.strip() for line in ran.err.partition("make_model.py:make:\n")[2].splitlines()[:2]]
+    (home / "make_model.py").write_text("\n".join(lines).replace("...", "224"))
+    assert cli("check make_model.py:make").code == 0
 
 
 def test_an_impossible_target_is_refused_before_an_export(home: Path, cli: Cli) -> None:
