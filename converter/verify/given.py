@@ -6,6 +6,7 @@ They come from .npz files, as arrays, or of `verify` from Polygraphy's JSON, of 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,7 +58,7 @@ def load_expected(source: ArraySource, outputs: Sequence[onnx.ValueInfoProto]) -
         raise _nameless(source, specs, where, "--expected", "output")
     arrays = load_arrays(source, "--expected")
     other = arrays.keys() != set(names) and bool(specs)
-    line = _fitting_line(arrays, specs, source, "--expected") if other else ""
+    line = fitting_line(arrays, specs, source, "--expected") if other else ""
     return of_the_models_types(fitting_outputs(arrays, names, where, line), outputs, where)
 
 
@@ -244,15 +245,17 @@ def fitting_inputs(
                 Problem(what, where, f"{spec.dtype}[{dims}]", "save an array of that type and shape")
             )
     if problems:
-        line = _fitting_line(arrays, specs, source, "--inputs")
+        line = fitting_line(arrays, specs, source, "--inputs") or _ways_of_a_fixed_batch(
+            arrays, specs, source
+        )
         raise UsageError([replace(one, fix=line) for one in problems] if line else problems)
     return {spec.name: feeds[spec.name] for spec in specs}
 
 
-def _fitting_line(
+def fitting_line(
     arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], source: ArraySource | None, flag: str
 ) -> str:
-    """The command, or in Python the expression, that makes the arrays fit; "" where there is not one way to do it."""
+    """Returns the command, in Python the expression, that makes the arrays fit; "" where there is not one way to do it."""
     if isinstance(source, Path):
         reading = f"np.load({json.dumps(str(source))})"
         if source.suffix == ".json":
@@ -261,6 +264,40 @@ def _fitting_line(
     keyword = flag.removeprefix("--")
     expression = "" if source is None else fitting_expression(arrays, specs, keyword)
     return expression and f"{keyword}={expression}{pixels(expression)}"
+
+
+def of_any_batch(specs: Sequence[InputSpec]) -> list[InputSpec]:
+    """Returns the inputs with a first axis of any size."""
+    return [replace(spec, shape=(None, *spec.shape[1:])) if spec.shape else spec for spec in specs]
+
+
+def _ways_of_a_fixed_batch(
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], source: ArraySource | None
+) -> str:
+    """What to do with several batches for a model of a fixed one; "" for arrays that do not fit for another reason."""
+    batches = {spec.shape[:1] for spec in specs}
+    counts = {arrays[spec.name].shape[:1] if spec.name in arrays else () for spec in specs}
+    if len(batches) > 1 or len(counts) > 1 or () in batches | counts:
+        return ""
+    (batch,), (count,) = batches.pop(), counts.pop()
+    expression = fitting_expression(arrays, of_any_batch(specs), "a")
+    moved = expression.count(".transpose(") > expression.count(".transpose(0,")
+    if not batch or count <= batch or count % batch or not expression or moved or "[None]" in expression:
+        return ""
+    axes = {spec.name: {0: "batch"} for spec in specs}
+    ways = f"the model has a fixed batch of {batch}: export it with torch.onnx.export(..., dynamic_axes={axes}); or give "
+    if not isinstance(source, Path) or source.suffix != ".npz" or "file" in axes:  # numpy.savez's own
+        return f"{ways}one batch at a time, array[i : i + {batch}] of each array"
+    start = source.with_suffix("")
+    code = (
+        f"import numpy as np; a = np.load({json.dumps(str(source))}); b = {expression}; "
+        f"[np.savez({json.dumps(f'{start}.')} + str(i), **{{n: v[i : i + {batch}] for n, v in b.items()}}) "
+        f"for i in range(0, {count}, {batch})]"
+    )
+    first = shlex.quote(f"{start}.0.npz")
+    return (
+        f"{ways}one batch at a time: python -c {shlex.quote(code)}, then --inputs {first}{pixels(expression)}"
+    )
 
 
 def _fits(value: np.ndarray, spec: InputSpec) -> bool:

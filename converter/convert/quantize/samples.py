@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from trtsmith.converter.base.arrays import ArraySource, load_arrays, named_source
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.options.shapes import InputSpec
+from trtsmith.converter.verify.given import fitting_line, of_any_batch
 from trtsmith.importers.problem import Problem
 
 Sample = dict[str, np.ndarray]
@@ -21,6 +23,10 @@ def load_samples(sources: Sequence[ArraySource], specs: Sequence[InputSpec]) -> 
     for source in sources:
         arrays = load_arrays(source, "--calibration")
         faults = [p for spec in specs for p in _faults(arrays, spec, source)]
+        loose = of_any_batch(specs)
+        if any(_faults(arrays, spec, source) for spec in loose) and all(a.size for a in arrays.values()):
+            line = fitting_line(arrays, loose, source, "--calibration")
+            faults = [replace(problem, fix=line or problem.fix) for problem in faults]
         problems += faults
         if not faults:
             samples += split({spec.name: arrays[spec.name] for spec in specs}, specs)

@@ -95,3 +95,23 @@ def test_arrays_in_python_get_an_expression() -> None:
     assert caught.value.problems[0].fix == (
         'inputs={"input.1": inputs["input.1"].transpose(0, 3, 1, 2), "ids": inputs["ids"]}'
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "shape", "told"),
+    [
+        ((6, 4), (2, 4), True),
+        ((5, 4), (2, 4), False),  # no whole number of batches
+        ((1, 4), (2, 4), False),
+        ((6, 5), (2, 4), False),
+        ((20, 8, 32), (1, 20, 32), False),  # the samples are along another axis
+        ((8, 64), (4, 8, 64), False),
+    ],
+)
+def test_several_batches_for_a_fixed_one(given: tuple[int, ...], shape: tuple[int, ...], told: bool) -> None:
+    spec = InputSpec("x", "float32", shape, ("",) * len(shape))
+    with pytest.raises(UsageError) as caught:
+        load_inputs({"x": np.zeros(given, np.float32)}, [spec])
+    said = f"a fixed batch of {shape[0]}: export it with torch.onnx.export(..., dynamic_axes={{'x': {{0: 'batch'}}}}); "
+    said += f"or give one batch at a time, array[i : i + {shape[0]}] of each array"
+    assert (said in caught.value.problems[0].fix) == told

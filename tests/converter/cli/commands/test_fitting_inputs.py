@@ -54,3 +54,39 @@ def test_the_line_of_polygraphys_json_runs(here: Path, cli: Cli) -> None:
     line = re.search(r"fix: +python (-c .*), then --inputs in.fitting.npz", ran.err)
     assert line is not None and shell(f"cd {here} && {sys.executable} {line[1]}").code == 0, ran
     assert np.load("in.fitting.npz")["x"].dtype == np.float32
+
+
+@pytest.mark.parametrize("layout", [(0, 1, 2, 3), (0, 2, 3, 1)])
+def test_the_line_of_a_fixed_batch_runs(layout: tuple[int, ...], here: Path, cli: Cli) -> None:
+    model = written(here / "m.onnx", "(float[2,3,8,9] image) => (float[2,3,8,9] y) { y = Relu (image) }")
+    images = np.random.default_rng(0).random((6, 3, 8, 9), np.float32)
+    np.savez("in put.npz", image=images.transpose(layout))
+    command = ("convert -q -o m.plan --flavour tensorrt_rtx --target sm86", model, "--inputs")
+    ran = cli(*command, "in put.npz")
+    refused(
+        ran,
+        2,
+        "the model has a fixed batch of 2: export it with",
+        "dynamic_axes={'image': {0: 'batch'}}); or",
+    )
+    line = re.search(r"one batch at a time: python (-c .*), then --inputs (.*)", ran.err)
+    assert line is not None and shell(f"cd {here} && {sys.executable} {line[1]}").code == 0, ran
+    assert line[2] == "'in put.0.npz'"
+    for first in (0, 2, 4):
+        np.testing.assert_array_equal(np.load(f"in put.{first}.npz")["image"], images[first : first + 2])
+    assert cli(*command, "in put.0.npz").code == 0
+
+
+def test_the_line_of_calibration_samples_runs(here: Path, cli: Cli) -> None:
+    model = written(here / "m.onnx", "(float[1,3,8,9] image) => (float[1,3,8,9] y) { y = Relu (image) }")
+    np.savez("in.npz", image=np.random.default_rng(0).random((6, 8, 9, 3), np.float32))
+    command = (
+        "convert -q -o m.plan --flavour tensorrt_rtx --target sm86 --precision int8",
+        model,
+        "--calibration",
+    )
+    ran = cli(*command, "in.npz")
+    line = re.search(r"fix: +python (-c .*), then --calibration in.fitting.npz", ran.err)
+    assert line is not None and shell(f"cd {here} && {sys.executable} {line[1]}").code == 0, ran
+    assert np.load("in.fitting.npz")["image"].shape == (6, 3, 8, 9)
+    assert "--calibration" not in cli(*command, "in.fitting.npz").err
