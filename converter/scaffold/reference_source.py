@@ -54,6 +54,9 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, ..
 EXPORTED = {values}
 """The fields with which BODY was exported; with others{edited} PyTorch exports the function when it is asked for."""
 
+BODIES: dict[tuple[Any, ...], str] = {{}}
+"""These exports by their fields, one for all cases and types: PyTorch takes seconds for each."""
+
 
 def _expand(expansion: Expansion) -> str:
     """The function in operators of ONNX, by PyTorch's exporter: what onnxruntime runs to judge an engine."""
@@ -64,7 +67,10 @@ def _expand(expansion: Expansion) -> str:
     def called(*tensors: Any) -> Any:
         return _call(expansion.fields, dict(zip(examples, tensors, strict=True)))
 
-    return exported_body(called, examples, {outputs})[0]
+    key = tuple(expansion.fields.items())
+    if key not in BODIES:
+        BODIES[key] = exported_body(called, examples, {outputs})[0]
+    return BODIES[key]
 '''
 
 

@@ -229,17 +229,18 @@ def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     assert tests.code == 0, tests.out
     (here / "other.py").write_text(OTHER)
     ran = shell(f"{sys.executable} other.py")
-    assert ran.out == "(3, 8) 1.0\nTrue\n", ran
+    assert ran.out == "(3, 8) 1.0\nTrue\nTrue False False\n", ran
 
 
 def test_an_edited_function_is_exported_anew(here: Path, cli: Cli) -> None:
     words = ["--from-torch", "pools.py:window_pool", "--example", "features=12x8", "--example", "weights=12"]
     assert cli("op new WindowPool --domain mycompany", *words, "-o", "package").code == 0
-    (here / "other.py").write_text(OTHER.replace("'window': 4", "'window': 3").replace("int64 {4}", "{77"))
-    assert shell(f"{sys.executable} other.py").out == "(3, 8) 1.0\nFalse\n"
+    other = re.sub(r"('window': |again\()4", r"\g<1>3", OTHER)
+    (here / "other.py").write_text(other.replace("int64 {4}", "{77"))
+    assert shell(f"{sys.executable} other.py").out == "(3, 8) 1.0\nFalse\nTrue False False\n"
     edited = FUNCTIONS.replace("else sums", "else sums * 77")
     (here / "package" / "window_pool" / "function.py").write_bytes(edited.replace("\n", "\r\n").encode())
-    assert shell(f"{sys.executable} other.py").out == "(3, 8) 1.0\nTrue\n"
+    assert shell(f"{sys.executable} other.py").out == "(3, 8) 1.0\nTrue\nTrue False False\n"
 
 
 @pytest.mark.parametrize(
@@ -281,6 +282,10 @@ with operators_in_force(['package']):
     op = by_name()['WindowPool']
     body = op.expand(Expansion({'window': 4, 'mean': 0}, frozenset(['features', 'weights']), 'float32', 20))
     print('int64 {4}' in body)
+    def again(window, mean):
+        fields = {'window': window, 'mean': mean}
+        return op.expand(Expansion(fields, frozenset(['features', 'weights']), 'float16', 20))
+    print(again(4, 0) is body, again(2, 0) == body, again(4, 1) == body)
 """
 OPERATOR = '''"""An operator of torch.library."""
 import torch
