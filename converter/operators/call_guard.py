@@ -75,7 +75,8 @@ class _Guard:
                     f"{what} raises {what_of(error)}",
                     where,
                     "code that runs without an exception",
-                    f"correct {where.partition(': ')[0]}, or remove the package",
+                    f"{'write the function at' if isinstance(error, NotImplementedError) else 'correct'} "
+                    f"{where.partition(': ')[0]}, or remove the package",
                 ) from error
             if not fits(result):
                 text = f"{what} gives {type(result).__name__} {result!r}"[:500]

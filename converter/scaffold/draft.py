@@ -29,8 +29,8 @@ class Draft:
     torch_line: the line of the OpDef that names its PyTorch form.
     files:      further files of the package, by their paths.
     triton:     the file with its kernel, if that is written in Triton.
-    unwritten:  names of the functions that the user has to write, in definition.py.
-    no_rule:    body of a shape rule that raises, where it is to be written by hand.
+    unwritten:  names of the functions that the user has to write, in definition.py, in the order of work.
+    no_rule:    body of a shape rule that raises, where it is to be written by hand; "": one that names `unwritten`.
     remarks:    what the user may have meant otherwise, a sentence each.
     version:    of the plugin. has_kernel: whether a CUDA kernel is written beside the definition.
     workspace:  whether that kernel asks for one.
@@ -60,10 +60,7 @@ class Draft:
     files: Mapping[str, bytes] | None = None
     triton: bytes = b""
     unwritten: tuple[str, ...] = ()
-    no_rule: str = (
-        "    raise NotImplementedError(\"write _shape of the definition: the model does not say how the outputs' "
-        'shapes follow")\n'
-    )
+    no_rule: str = ""
     command: str = "op new"
     remarks: tuple[str, ...] = ()
     version: str = "1"

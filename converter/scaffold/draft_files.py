@@ -113,10 +113,11 @@ def _rare_lines(draft: Draft) -> str:
 
 def _readme_values(draft: Draft) -> dict[str, str]:
     state = (
-        "It is not finished: "
-        + " and ".join(f"`{name}`" for name in draft.unwritten)
-        + f" in `{draft.names.snake}/definition.py` must be written. Until then the tests fail, and say so. "
-        + f"If you have the computation in PyTorch, {code_span(draft.torch_command())} writes them, {TORCH_NAMES}."
+        "It is not finished: the model does not say what the operator computes. If you have the computation in PyTorch, "
+        f"{code_span(draft.torch_command())} writes another package with all of it, {TORCH_NAMES}. Otherwise:\n\n"
+        f"1. Write {', '.join(map(code_span, draft.unwritten))} in `{draft.names.snake}/definition.py`, in this order.\n"
+        "2. `trtsmith op example .` writes `example.onnx` anew, with the shapes that follow.\n"
+        "3. `pytest .` compares what you wrote; until then it fails, and names what is missing."
         if draft.unwritten
         else "It works as it is: TensorRT computes the operator's expansion, which is made of standard operators."
     )
@@ -125,12 +126,21 @@ def _readme_values(draft: Draft) -> dict[str, str]:
         f"| `{path}` | {_COMPUTED_IN[path.rpartition('/')[2]]} |\n"
         for path in sorted(draft.files or {}, reverse=True)
     )
-    return {"state": state, "alias": alias, "domain": draft.domain, "computed_in": "".join(rows)}
+    return {
+        "state": state,
+        "alias": alias,
+        "domain": draft.domain,
+        "computed_in": "".join(rows),
+        "first_step": "example" if draft.unwritten else "build",
+    }
 
 
 def _shape(draft: Draft) -> str:
     if draft.rules is None:
-        return draft.no_rule
+        return draft.no_rule or (
+            f'    raise NotImplementedError("write {", ".join(draft.unwritten)} in {draft.names.snake}/definition.py, then '
+            "run trtsmith op example: the model does not say how the outputs' shapes follow\")\n"
+        )
     names = [
         port.name
         for port in draft.inputs

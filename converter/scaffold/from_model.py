@@ -91,7 +91,7 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
         own_imports=f"from {names.snake}.body import BODY, OPSET\n\n" if body else "",
         imports="from trtsmith.definitions import filled, run_body\n" if body else "",
         files={f"{names.snake}/body.py": body_file(names, "the model", body, opset)} if body else {},
-        unwritten=() if body else ("_reference", "_expand", *(("_shape",) if rules is None else ())),
+        unwritten=() if body else (*(("_shape",) if rules is None else ()), "_reference", "_expand"),
     )
 
 

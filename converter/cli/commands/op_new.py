@@ -85,27 +85,32 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for remark in draft.remarks if draft is not None else ():
         console.say(f"note: {remark}")
     if draft is not None and draft.unwritten:
-        listed = " and ".join(draft.unwritten)
         console.say(
-            f"to be written: {listed}, in {folder / names.snake / 'definition.py'}. The model does not say what the "
-            "operator computes; the tests fail until then."
+            "The model does not say what the operator computes. If you have it in PyTorch, this writes a package with all "
+            f"of it, {TORCH_NAMES}: {draft.torch_command()} -o {shlex.quote(str(folder))}_torch"
         )
         console.say(
-            f"or, if you have it in PyTorch, {TORCH_NAMES}: {draft.torch_command()} "
-            f"-o {shlex.quote(str(folder))}_torch"
+            f"otherwise to be written: {', '.join(draft.unwritten)}, in {folder / names.snake / 'definition.py'}. The tests "
+            "fail until then."
         )
     elif draft is not None and not draft.triton:
         console.say(
             "it has no kernel yet: TensorRT computes the operator's expansion, made of standard operators. README.md "
             "says how a kernel is added."
         )
+    _say_next(console, draft, folder)
+    return EXIT_OK
+
+
+def _say_next(console: Console, draft: Draft | None, folder: Path) -> None:
+    """The commands that come next."""
     place = shlex.quote(str(folder))
-    console.note(f"then: trtsmith op build {place}")
+    first = "example" if draft is not None and draft.unwritten else "build"
+    console.note(f"then: trtsmith op {first} {place}")
     console.note(f"      pytest {place}")
     console.note(
         f"      trtsmith convert {shlex.quote(str(folder / 'example.onnx'))} -o example.plan --ops {place}"
     )
-    return EXIT_OK
 
 
 _BESIDE = {"--node": "--from-model", "--example": "--from-torch", "--from-triton": "--from-torch"}

@@ -177,19 +177,40 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
     del model.functions[:]
     onnx.save(model, "model.onnx")
     ran = cli("op new GatedHalf --from-model model.onnx --node y -o package")
-    assert ran.code == 0 and "to be written: _reference and _expand" in ran.err
+    assert ran.code == 0
+    steps = (
+        *(
+            "If you have it in PyTorch, this writes",
+            "otherwise to be written: _shape, _reference, _expand, in",
+        ),
+        *("then: trtsmith op example package\n", "pytest package\n", "trtsmith convert package/example.onnx"),
+    )
+    assert sorted(steps, key=ran.err.index) == [*steps]
+    readme = (here / "package" / "README.md").read_text()
+    steps = (
+        *("If you have the computation in PyTorch, `", "1. Write `_shape`, `_reference`, `_expand`"),
+        *(
+            "2. `trtsmith op example .`",
+            "3. `pytest .`",
+            "$ trtsmith op example .\n$ pytest .\n$ trtsmith convert",
+        ),
+    )
+    assert sorted(steps, key=readme.index) == [*steps] and "op build ." not in readme
     tests = own_tests()
     assert tests.code == 1
     assert "NotImplementedError: write _reference in gated_half/definition.py" in tests.out
     assert "write _expand in gated_half/definition.py" in tests.out
-    refused(cli("check model.onnx --ops package"), 2, "NotImplementedError: write _")
+    ran_check = cli("check model.onnx --ops package")
+    refused(
+        ran_check, 2, "NotImplementedError: write _", "write the function at package/gated_half/definition.py"
+    )
     (here / "half.py").write_text(HALF)
     told = re.search(
-        "or, if you have it in PyTorch, .* the name that the function has .*: trtsmith (.*)", ran.err
+        "If you have it in PyTorch, .* the name that the function has .*: trtsmith (.*)", ran.err
     )
     assert told is not None and "--example input=3x6 --example input_2=6:float32" in told[1]
-    assert "op new GatedHalf --domain acme --from-torch" in (here / "package" / "README.md").read_text()
-    assert "op new GatedHalfKernel --domain acme" in (here / "package" / "README.md").read_text()
+    assert "op new GatedHalf --domain acme --from-torch" in readme
+    assert "op new GatedHalfKernel --domain acme" in readme
     command = told[1].replace("FILE.py:FUNCTION", "half.py:gated_half")
     ran = cli(command)
     assert ran.code == 0 and "is taken as a number" not in ran.err, ran
