@@ -131,7 +131,7 @@ FIELDS = {
     "Problem": "what where expected fix",
     "Refitted": "bundle weights changed",
     "Report": "kind passed problems verdict routes document",
-    "BundledEngine": "path engine batch command notes",
+    "BundledEngine": "path engine batch command notes files",
     "Verdict": "status engine_run inputs comparisons meanings left_out findings precision not_run warnings ran "
     "cost basis",
 }

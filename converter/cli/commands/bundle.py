@@ -56,5 +56,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for note in written.notes:
         console.say(f"note: {note}")
     before = "\n" if "\n" in written.command else "  "
-    console.result(f"written: {written.path}\nengine:  {written.engine}\nstart:{before}{written.command}")
+    files = "".join(f"\n  {file}  {file.stat().st_size:,} bytes" for file in written.files)
+    console.result(
+        f"written: {written.path}\nengine:  {written.engine}\nfiles:{files}\nstart:{before}{written.command}"
+    )
     return EXIT_OK

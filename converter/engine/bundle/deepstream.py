@@ -55,7 +55,7 @@ def write_nvinfer(engine: Path, output: Path | None = None, *, force: bool = Fal
     ]
     if library:
         notes.append(REGISTERING_NOTE)
-    return BundledEngine(path, engine, batch, f"nvinfer config-file-path={path}", tuple(notes))
+    return BundledEngine(path, engine, batch, f"nvinfer config-file-path={path}", tuple(notes), (path,))
 
 
 def _sizes(engine: Path, facts: Facts) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ class BundledEngine:
 
     path:    Triton's folder of the model, DeepStream's configuration, or onnxruntime's model. engine: that the server loads.
     batch:   the largest batch, 0 if requests are not joined. command: starts the server, or opens a session.
+    files:   all that were written or copied.
     """
 
     path: Path
@@ -34,6 +35,7 @@ class BundledEngine:
     batch: int
     command: str
     notes: tuple[str, ...]
+    files: tuple[Path, ...]
 
 
 @dataclass(frozen=True)

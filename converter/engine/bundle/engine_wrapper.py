@@ -55,7 +55,7 @@ def write_wrapper(engine: Path, output: Path | None = None, *, force: bool = Fal
         os.write(descriptor, model.SerializeToString())
     notes = (f"onnxruntime needs TensorRT {facts.made.version}, which built the engine",)
     return BundledEngine(
-        path, engine, 0, session_lines(path, request_for(engine).plugin_libraries, {}), notes
+        path, engine, 0, session_lines(path, request_for(engine).plugin_libraries, {}), notes, (path,)
     )
 
 

@@ -34,6 +34,8 @@ from trtsmith.converter.engine.bundle.triton_config import (
 )
 from trtsmith.importers.problem import Problem
 
+_CONFIG = "config.pbtxt"
+
 
 def write_model(engine: Path, options: TritonOptions, *, force: bool = False) -> BundledEngine:
     """Puts an engine of `convert` into a model repository, whole or not at all. force: it may replace its version.
@@ -51,8 +53,9 @@ def write_model(engine: Path, options: TritonOptions, *, force: bool = False) ->
     folder = options.repository / options.name
     version = folder / str(options.version)
     _check_target(options, folder, version, config, force)
+    files = _files(engine, facts, libraries)
     try:
-        _write(_files(engine, facts, libraries), options.repository, folder, version, config)
+        _write(files, options.repository, folder, version, config)
     except OSError as error:
         raise UsageError(
             f"the model repository cannot be written: {error.strerror or error}",
@@ -66,6 +69,7 @@ def write_model(engine: Path, options: TritonOptions, *, force: bool = False) ->
         batch,
         _command(options.repository, facts, [version / library.name for library in libraries]),
         _notes(facts, batch, options),
+        (folder / _CONFIG, *(version / name for name in files)),
     )
 
 
@@ -110,7 +114,7 @@ def _check_target(options: TritonOptions, folder: Path, version: Path, config: s
         raise UsageError(
             f"{version} exists already", where, "a version that the repository does not have", fix
         )
-    before = folder / "config.pbtxt"
+    before = folder / _CONFIG
     if folder.exists() and not (before.is_file() and before.read_bytes() == config.encode()):
         raise UsageError(
             "the repository has this model with another configuration, which holds for all its versions",
@@ -138,7 +142,7 @@ def _write(files: Mapping[str, Path], repository: Path, folder: Path, version: P
         target.mkdir(parents=True)
         for name, source in files.items():
             shutil.copyfile(source, target / name)
-        (staged / "config.pbtxt").write_text(config, encoding="utf-8")
+        (staged / _CONFIG).write_text(config, encoding="utf-8")
         if folder.exists():
             take_place(target, version)
         else:

@@ -63,6 +63,9 @@ def test_a_server_gets_plugins_inside_the_engine_or_beside_it(here: Path, cli: C
         assert cli(f"convert m.onnx -o m.plan --no-verify {flag}").code == 0
         as_tensorrt(Path("m.plan"))
         ran = cli(f"bundle m.plan -o models --name {name}")
+        files = sorted(path for path in Path("models", name).rglob("*") if path.is_file())
+        listed = ran.out.partition("files:\n")[2].partition("start:")[0].splitlines()
+        assert sorted(listed) == [f"  {path}  {path.stat().st_size:,} bytes" for path in files]
         library = f"models/{name}/1/libtrtsmith_plugins.so"
         assert ran.code == 0 and Path(library).is_file() == (name == "beside")
         assert ("version-compatible=true" in ran.out) == (name == "inside")
@@ -83,9 +86,10 @@ def test_what_deepstream_and_onnxruntime_need(here: Path, cli: Cli) -> None:
     as_tensorrt(Path("m.plan"))
     ran = cli("bundle m.plan --for deepstream")
     assert ran.code == 0 and "start:  nvinfer config-file-path=config_infer_primary.txt" in ran.out
+    assert "files:\n  config_infer_primary.txt  " in ran.out
     assert "note: libregister_plugins.so" in ran.err
     ran = cli("bundle m.plan --for onnxruntime")
-    assert ran.code == 0 and Path("m_ctx.onnx").is_file()
+    assert ran.code == 0 and f"\n  m_ctx.onnx  {Path('m_ctx.onnx').stat().st_size:,} bytes\n" in ran.out
     assert "start:\nimport onnxruntime\nimport tensorrt\n" in ran.out and "libtrtsmith_plugins.so" in ran.out
     refused(
         cli("bundle m.plan --for onnxruntime --name m --instances 2"),
