@@ -13,7 +13,7 @@ from trtsmith.converter.cli.default_output import named_after
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.convert.plan import needed_libraries
 from trtsmith.converter.convert.rewriting import ONNXRUNTIME_FORM, rewrite_model
-from trtsmith.converter.engine.bundle.provider_session import session_lines
+from trtsmith.converter.engine.bundle.provider_session import session_lines, slow_operators
 from trtsmith.flags import add_model, add_options
 from trtsmith.importers.counted import counted
 from trtsmith.rewrite_function import GRAPH, form_of, rewriting_of
@@ -50,9 +50,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.say(line)
     for problem in grouped(analysis.plan.problems):
         console.say(f"warning: {problem.where}: {problem.what}; TensorRT will refuse the graph")
-    console.result(f"{options.output}: {counted(len(rewritten.rewrites), 'node')} rewritten")
-    if form == ONNXRUNTIME_FORM:
-        inputs = graph_inputs(rewritten.model.proto)
-        libraries = needed_libraries(analysis.plan)
-        console.result(session_lines(options.output, libraries, asked.shapes, inputs))
+    said = f"{options.output}: {counted(len(rewritten.rewrites), 'node')} rewritten"
+    if form != ONNXRUNTIME_FORM:
+        console.result(said)
+        return EXIT_OK
+    native = not rewritten.rewrites and not analysis.plan.problems
+    console.result(said + ": TensorRT's ONNX parser imports every node as it is" * native)
+    inputs, slow = graph_inputs(rewritten.model.proto), slow_operators(rewritten.model.proto.graph)
+    libraries = needed_libraries(analysis.plan)
+    console.result(session_lines(options.output, libraries, asked.shapes, inputs, slow))
     return EXIT_OK

@@ -19,7 +19,7 @@ from onnx import helper as oh
 import trtsmith
 from tests.converter.models import attention, inverse, written
 from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange
-from trtsmith.converter.engine.bundle.provider_session import session_lines
+from trtsmith.converter.engine.bundle.provider_session import session_lines, slow_operators
 
 OPTIONS = {"trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_profile_max_shapes"}
 """Documented at onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html."""
@@ -89,6 +89,18 @@ def test_the_lines_load_libraries_and_open_a_session(
     assert (path, provider, other) == ("it's.onnx", "TensorrtExecutionProvider", "CUDAExecutionProvider")
     assert options.keys() == OPTIONS and plain == [provider, other]
     assert options["trt_profile_max_shapes"] == "x:8x3,s:" and loaded == [str(p) for p in libraries] * 2
+
+
+def test_nodes_that_stay_are_told_who_runs_them() -> None:
+    graph = onnx.parser.parse_graph("""g (float[1,8,4] boxes, float[1,1,8] scores, bool more) => (int64[n,3] y) {
+        y = If (more) <then_branch = t () => (int64[n,3] a) { a = NonMaxSuppression (boxes, scores) },
+                       else_branch = e () => (int64[n,3] b) { i = NonZero (boxes) b = Transpose (i) }>
+    }""")
+    assert slow_operators(graph) == ["NonMaxSuppression", "NonZero"]
+    lines = session_lines(Path("m.onnx"), (), {}, slow=slow_operators(graph))
+    assert "# TensorRT runs NonMaxSuppression and NonZero. CUDA may be faster: " in lines
+    assert "'trt_op_types_to_exclude': 'NonMaxSuppression,NonZero';" in lines
+    assert "TensorRT runs" not in session_lines(Path("m.onnx"), (), {})
 
 
 def test_dynamic_inputs_without_sizes_are_told_how_to_get_a_profile() -> None:
