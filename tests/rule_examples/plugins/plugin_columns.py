@@ -31,7 +31,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
                 y = Mul (z, g)
             }""",
             feeds={"i": _RNG.integers(0, 40, 50)},
-            rtol=1e-5,
+            atol=0.2,  # of outputs up to 337: TF32 changes 0.11, and the fault some tens
         ),
     )
 }
