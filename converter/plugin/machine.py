@@ -71,9 +71,13 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
 
 
 def commit_of(root: Path) -> str:
-    """Returns the commit of a checkout, and whether files are changed; "unknown" without its history."""
+    """Returns the commit of a checkout, and whether files are changed; "unknown" without its history.
+
+    Records that are not committed yet are no change of what is measured.
+    """
     head = _said("git", "-C", str(root), "rev-parse", "HEAD").strip()
-    changed = _said("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no").strip()
+    asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks")
+    changed = _said("git", "-C", str(root), *asked).strip()
     return head + (" with changes" if changed else "") if head else "unknown"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from freshness.sources import FOLDERS, ROOT, code_hash, hashes, kernel_files, tr
 from harness import run_record
 from harness.run_record import Record, gpu_parser, gpu_record, write_record
 from tests.scripts.record_doubles import OPERATORS, ROW, alone_in_the_table
+from trtsmith.converter.plugin.machine import commit_of
 
 BEV_POOL = {"h200/bench_catalogue.json", "h100/kernel_forms.json"}
 EVERY_KERNEL = {row.file for row in ROWS if any(part.operators == () for part in row.rests_on)}
@@ -238,6 +240,20 @@ def test_a_counted_record_says_how_many_jobs_are_left(tmp_path: Path) -> None:
     ):
         record.add(added["job"], added)
         assert json.loads(path.read_text()).get("left") == left
+
+
+def test_records_of_the_same_day_are_no_change_of_the_code(tmp_path: Path) -> None:
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x")
+    record, code = tmp_path / "benchmarks" / "one.json", tmp_path / "code.py"
+    record.parent.mkdir()
+    for path in (record, code):
+        path.write_text("1")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], check=True)
+    record.write_text("2")
+    assert re.fullmatch("[0-9a-f]{40}", commit_of(tmp_path))
+    code.write_text("2")
+    assert commit_of(tmp_path).endswith(" with changes")
 
 
 def test_a_script_writes_hashes_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
