@@ -55,6 +55,12 @@ def test_weights_in_external_data(tmp_path: Path) -> None:
     assert_runs_alike(save_external(rich_model(), tmp_path / "a.onnx"))
 
 
+def test_threads_leave_the_cores_to_others_while_they_wait(tmp_path: Path) -> None:
+    session = open_session(load_model(save_external(rich_model(), tmp_path / "a.onnx")))
+    options = session.get_session_options()
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+
+
 def test_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_external(rich_model(), tmp_path / "a.onnx")
     monkeypatch.chdir(tmp_path)
