@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from zlib import crc32
@@ -12,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
 from trtsmith.converter.graph.operator_groups import op_types
@@ -54,6 +56,9 @@ _NARROW = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 
 _ROUND_NOTHING = MOVES.union(op_types("Cast Constant Floor If Loop Max Min Relu Round Scan Where"))
 """Operators whose results are inputs of theirs, whole numbers, or those of graphs inside."""
+
+_WHERE_OPSET = 9
+"""The first with Where."""
 
 _FINE_SPLIT, _HUGE = float(2**4 + 1), 1e37
 """Veltkamp's constant for 20 significant bits, of values below _HUGE: others would overflow."""
@@ -120,7 +125,7 @@ def rounded(
         return with_float16_sums(
             rounded(model, "fp16", exact=exact, grid=grid), TensorProto.FLOAT, exact or (), feeds
         ).model
-    inferred = _inlined(at_least(model, BF16_OPSET) if precision == "bf16" else model)
+    inferred = _inlined(_new_enough(model, precision))
     proto = inferred.copied()
     fmt = FORMATS.get(precision)
     wide = values_in_float32(inferred, fmt, exact) if fmt is not None else None
@@ -190,6 +195,15 @@ class _Rounding:
         numbers |= {self._scale: OWN_GRID} if self._grid == 1 else {self._scale: self._grid, self._zero: 0.0}
         for name, number in numbers.items():
             yield helper.make_tensor(name, TensorProto.FLOAT, [], [number])
+
+
+def _new_enough(model: Model, precision: str) -> Model:
+    """The model with an opset that has what roundings are written in; an older one as it is, if onnx cannot convert it."""
+    if precision == "bf16":
+        return at_least(model, BF16_OPSET)
+    with suppress(ConversionError):
+        return at_least(model, _WHERE_OPSET)
+    return model
 
 
 def has_products(model: Model) -> bool:

@@ -89,12 +89,18 @@ def cut(a: np.ndarray) -> np.ndarray:
     return (a.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
+@pytest.mark.parametrize("opset", [7, 20])
 @pytest.mark.parametrize(
     ("channels", "group", "kernel", "bits"),
     [(1, 1, 3, cut), (16, 1, 2, cut), (17, 1, 2, tf32), (3, 1, 1, tf32), (1, 3, 3, tf32)],
 )
 def test_tf32_cuts_the_operands_of_convolutions_of_few_channels(
-    channels: int, group: int, kernel: int, bits: Callable[[np.ndarray], np.ndarray], tmp_path: Path
+    channels: int,
+    group: int,
+    kernel: int,
+    bits: Callable[[np.ndarray], np.ndarray],
+    opset: int,
+    tmp_path: Path,
 ) -> None:
     """Of one output each: then it is a product of matrices. Below a power of two numbers stand closer than above."""
     x = np.random.default_rng(3).standard_normal((9, channels * group, kernel)).astype(np.float32)
@@ -110,7 +116,8 @@ def test_tf32_cuts_the_operands_of_convolutions_of_few_channels(
     body = (
         f"(float[9, {channels * group}, {kernel}] x) => ({shape} y) {{ y = Conv <group = {group}> (x, w) }}"
     )
-    found = run(rounded(network(tmp_path, body, {"w": w}), "tf32"), {"x": x})["y"][..., 0]
+    model = network(tmp_path, body, {"w": w}, opset=opset)
+    found = run(rounded(model, "tf32"), {"x": x})["y"][..., 0]
     assert found == pytest.approx(product(bits), rel=1e-6, abs=2e-6)
     assert found != pytest.approx(product(tf32 if bits is cut else cut), rel=1e-6, abs=1e-5)
 
