@@ -67,6 +67,10 @@ _OF_BOTH = ("generated", "own definition", "fused")
 """Kinds of findings that hold for the graph before calibration and after it."""
 
 
+_NARROW = (*FORMATS, *QUANTIZED, FP16_SUMS)
+"""Arithmetics in which the graph before the precision was chosen is another one."""
+
+
 @dataclass(frozen=True)
 class _Checked:
     """What is compared with the original, and how.
@@ -138,7 +142,7 @@ class ConversionCheck:
         """
         own = precision in QUANTIZED and not self.tolerances and self.expected is None
         told = replace(rewritten, typed=calibrated) if own else rewritten
-        reduced = own or rewritten.precision is not None
+        reduced = own or (rewritten.precision is not None and precision in _NARROW)
         wide = plain if plain is not None and reduced else rewritten
         same = is_own_graph(self.original, wide)
         graph = own_graph(baseline.original) if same else rewritten_graph(wide.model, wide.io_types)
@@ -213,7 +217,8 @@ class ConversionCheck:
 
         The precision pass does the same at all sizes. An engine that was run is run there, too, where the graphs agree.
         """
-        reduced = checked.plain is not None and checked.rewritten.precision is not None
+        chosen = checked.rewritten.precision is not None and checked.precision in _NARROW
+        reduced = checked.plain is not None and chosen
         if verdict.engine_run:
             sizes = self._engine_elsewhere(places, sizes, checked, request)
         accepted = () if self.tolerances is None else self.tolerances.not_compared
@@ -377,7 +382,7 @@ class ConversionCheck:
 
     def _graphs(self, checked: _Checked, baseline: Baseline) -> Verdict:
         rewritten = checked.rewritten
-        if checked.precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
+        if checked.precision in _NARROW:
             graph = reduced_graph(rewritten.model, rewritten.io_types, checked.arithmetic, rewritten.tried)
             if rewritten.precision is not None and not rewritten.precision.reduced:
                 graph = replace(graph, findings=())  # nothing of it is in the type

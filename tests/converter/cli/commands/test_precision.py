@@ -93,6 +93,18 @@ def test_a_network_that_overflows_is_not_said_to_be_in_float16(tmp_path: Path, c
     assert ran.code == 0 and "matrix products" not in ran.err and "in bf16 against the original: " in ran.out
 
 
+def test_a_half_file_that_overflows_is_right_in_float32(tmp_path: Path, cli: Cli) -> None:
+    """The graph in float32 is compared, not the one in the file's own types, which has infinities."""
+    text = "(float16[2,8] x) => (float16[2,8] y) { h = MatMul (x, w) p = Mul (h, h) y = Div (p, c) }"
+    weights = {"w": normal(8, 8, scale=300).astype(np.float16), "c": np.array(3e4, np.float16)}
+    model = written(tmp_path / "half.onnx", text, weights)
+    arguments = ["-o", tmp_path / "e.plan", "--flavour", "tensorrt_rtx", "--target", "sm86", "--force"]
+    own = cli("convert -q", model, *arguments)
+    assert own.code == 4 and "not comparable" in own.out and "--precision fp16 or fp32" in own.out, own.out
+    ran = cli("convert -q", model, *arguments, "--precision", "fp32")
+    assert ran.code == 0 and "verdict: agree (graph only)" in ran.out, ran.out
+
+
 def test_all_commands_try_the_range_on_generated_inputs(tmp_path: Path, cli: Cli) -> None:
     """check, rewrite and convert choose the same nodes, without a comparison, too."""
     text = "(float[N,8] x) => (float[N,8] y) { [first] h = MatMul (x, w) [last] y = MatMul (h, v) }"
