@@ -16,6 +16,7 @@ from trtsmith.converter.operators.package_files import computed_in
 from trtsmith.converter.rewrite.rewrite import defined_here
 from trtsmith.converter.verify.allowance import changed_by
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.expected_cause import cause_of
 from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import OWN_DEFINITION, Verdict
@@ -95,10 +96,13 @@ def with_original(verdict: Verdict, expected: Arrays, plain: Arrays, model: Mode
     """
     told = []
     for c, off in _as_far(verdict, expected, plain):
+        cause, fix = cause_of(c.output, expected, plain, selected=bool(c.meaning))
+        known = {"cause": cause, "fix": fix}
         if isinf(off):
-            told.append(finding("original reshaped", c.output, c.at, shape=list(plain[c.output].shape)))
+            shape = list(plain[c.output].shape)
+            told.append(finding("original reshaped", c.output, c.at, shape=shape, **known))
         else:
-            told.append(finding("original differs", c.output, c.at, changed=off))
+            told.append(finding("original differs", c.output, c.at, changed=off, **known))
     if told and (outside := _from_outside(model)):
         told.append(finding("package differs", operators=list(outside), files=sorted(set(outside.values()))))
     return replace(verdict, findings=(*verdict.findings, *told))
@@ -147,7 +151,8 @@ def _as_far(verdict: Verdict, expected: Arrays, other: Arrays) -> Iterator[tuple
         # equal where rows match: what keeps others apart is another output of the selection
         if c.meaning and not off:
             off = max(changed_by(a, other[n]) for n, a in expected.items() if a.shape == other[n].shape)
-        if off > 0 and off >= EXPLAINED * c.relative:
+        # 0 of an output that is not finite, and of rows that match
+        if off > 0 and off >= EXPLAINED * c.relative and (c.relative or c.meaning):
             yield c, off
 
 

@@ -77,8 +77,9 @@ NOTES: Mapping[str, str] = {
     "moved by inputs": "inputs that differ by {by:.0e} of themselves, as rounding in float32 makes them, change "
     "{output!r}{place} by {changed:.1e} in onnxruntime, too: for these inputs the network is ill-conditioned",
     "original differs": "the exported model itself differs from the expected {output!r} by {changed:.1e} in onnxruntime, "
-    "too: the exporter (of a module, PyTorch's) wrote another computation, or equal scores come in another order",
-    "original reshaped": "the exported model itself gives {output!r} in the shape {shape} in onnxruntime, too",
+    "too, as by {cause}",
+    "original reshaped": "the exported model itself gives {output!r} in the shape {shape} in onnxruntime, too, as by "
+    "{cause}",
     "package differs": "onnxruntime computes {operators} as {files} does, which may be another computation than the one "
     "that made the expected outputs",
     "definition differs": "with trtsmith's definition of {operators}, onnxruntime gives another {output!r}{place}, too",
@@ -111,8 +112,7 @@ _FIXES: Mapping[str, str] = {
     "unsteady": "use another --precision, whose kernels are others, or another TensorRT",
     "package differs": "check that {files} computes {operators} as your framework does, or how the expected outputs were "
     "made: the exported model gives others",
-    "original differs": "check how the expected outputs were made: the exported model gives others",
-    "original reshaped": "check how the expected outputs were made: the exported model gives others",
+    **dict.fromkeys(("original differs", "original reshaped"), "{fix}"),
     "definition differs": "check your function of {operators}: trtsmith's definition gives other values",
     **dict.fromkeys(
         ("lost constant", INFINITE_WEIGHTS),
