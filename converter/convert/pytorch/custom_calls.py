@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.convert.pytorch.aten_rules import rules_for
 from trtsmith.converter.scaffold.names import Names, own_name
 from trtsmith.converter.scaffold.torch_command import (
@@ -62,7 +63,8 @@ def translations_for(
 ) -> tuple[Functions, Functions, list[Problem]]:
     """Returns translations of the program's custom operators: the user's, ours, or from aliases.
 
-    And rules that write operators in terms of others (aten_rules), and a problem for each unknown one.
+    And rules that write operators in terms of others (aten_rules), and a problem for each unknown one. UsageError: an
+    operator that changes an argument in place; PyTorch's older exporter would leave it out.
     """
     table: Functions = {**torch_ops.translations(), **given}
     problems: list[Problem] = []
@@ -72,6 +74,8 @@ def translations_for(
         operator = call.operator
         if operator in table or operator in rules or (call.name in _overloads(table)):
             continue
+        if operator._schema.is_mutable:
+            raise UsageError(_in_place(call, name))
         namespace, _, short = call.name.partition("::")
         node = node_of_call(namespace, short)
         if node is None:
@@ -149,6 +153,18 @@ def _where(call: OperatorCall, name: str) -> str:
     shown = list(dict.fromkeys(place_of(node, name) for node in call.nodes))
     more = f", and {len(shown) - _SHOWN} more places" if len(shown) > _SHOWN else ""
     return "; ".join(shown[:_SHOWN]) + more
+
+
+def _in_place(call: OperatorCall, name: str) -> Problem:
+    arguments = call.operator._schema.arguments
+    changed = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    return Problem(
+        f"{call.name!r} changes {', '.join(map(repr, changed))} in place, which a node of ONNX cannot",
+        _where(call, name),
+        "operators that return new tensors and leave their arguments as they are",
+        "write it with mutates_args=(), return the changed tensor, and use what it returns: "
+        f"{changed[0]} = torch.ops.{call.name.replace('::', '.')}({changed[0]})",
+    )
 
 
 def _unknown(call: OperatorCall, name: str) -> Problem:

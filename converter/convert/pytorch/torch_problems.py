@@ -21,6 +21,9 @@ _DATA_DEPENDENT = re.compile(
     r"Could not (?:guard on|extract specialized integer from) data-dependent expression"
 )
 _COMPARED = re.compile(r"aten\.(?:equal|allclose)\.default")
+_AS_NUMBER = re.compile(r"data-dependent expression z?u[a-z]?\d+ ")
+"""A bare symbol, where a branch has a comparison."""
+
 _CONSTRAINTS = re.compile(
     r"Constraints violated|specialized it to be a constant|were specified as dynamic|export 0/1 specialized"
 )
@@ -78,6 +81,13 @@ def export_problem(error: Exception, name: str) -> Problem:
             "a graph that is the same for all inputs",
             "write torch.equal(a, b) as (a == b).all(), and torch.cov(x) as c @ c.mT / (x.shape[1] - 1) with "
             "c = x - x.mean(1, keepdim=True)",
+        )
+    if _AS_NUMBER.search(said):
+        return Problem(
+            "the module's code makes a Python number of a tensor's value, by float(), int() or .item()",
+            f"{name}: torch.export{_user_line(said)}",
+            "a graph that is the same for all inputs",
+            "leave it out there: a tensor of one element computes as the number does",
         )
     if _DATA_DEPENDENT.search(said):
         return Problem(

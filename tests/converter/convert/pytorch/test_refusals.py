@@ -31,6 +31,11 @@ def no_fake(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
 
+@torch.library.custom_op("mycompany::doubles", mutates_args=("x",))
+def doubles(x: torch.Tensor) -> None:
+    x.mul_(2)
+
+
 @torch.library.custom_op("mycompany::joined", mutates_args=())
 def joined(xs: list[torch.Tensor], more: list[torch.Tensor | None], size: int) -> torch.Tensor:
     return torch.cat(xs)
@@ -107,6 +112,11 @@ def narrow(self: Any, x: Any) -> Any:
     return nn.functional.conv2d(x, torch.ones(8, 3, 3, 3))
 
 
+def writes(self: Any, x: Any) -> Any:
+    doubles(y := x.clone())
+    return y
+
+
 def windows(self: Any, x: Any) -> Any:
     size = x.shape[1] + (4 - x.shape[1] % 4) % 4
     return nn.functional.pad(x, (0, size - x.shape[1])).view(2, size // 4, 4)
@@ -145,6 +155,14 @@ REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, 
     "an operator of a list of tensors": (
         made_of(lambda self, x: torch.ops.mycompany.joined([x, x], [None], 2)), (2, 4), {},
         ("'mycompany::joined', whose argument 'xs' is a list of tensors", "torch.cat or torch.stack"),
+    ),
+    "an operator that changes its argument": (
+        made_of(writes), (2, 4), {},
+        ("'mycompany::doubles' changes 'x' in place", "x = torch.ops.mycompany.doubles(x)"),
+    ),
+    "a number made of a value": (
+        made_of(lambda self, x: x / float(x.abs().max())), (2, 4), {},
+        ("a Python number of a tensor's value", "leave it out"),
     ),
     "code branches on values": (
         made_of(lambda self, x: x + 1 if x.sum() > 0 else x - 1), (2, 4), {}, ("values of tensors", "torch.cond"),
