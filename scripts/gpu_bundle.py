@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     packing = commands.add_parser("pack", help="gather everything and write the chunks")
     packing.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where the chunks go")
     packing.add_argument(
-        "--chunk-mib", type=float, default=45.0, help="the most in one chunk (default %(default)g)"
+        "--chunk-mib", type=float, default=42.0, help="the most in one chunk (default %(default)g)"
     )
     packing.add_argument(
         "--wheels",

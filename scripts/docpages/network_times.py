@@ -107,7 +107,7 @@ COLUMNS: Mapping[str, Callable[[tuple[Record, Record]], str]] = {
     "batch": lambda pair: str(pair[0]["batch"]),
     "precision": lambda pair: pair[0]["precision"],
     "GPU": lambda pair: pair[1]["gpu"].split()[1],
-    "commit": lambda pair: pair[1]["commit"],
+    "commit": lambda pair: pair[1]["commit"][:7],
     **{title: partial(_time, way) for title, way in zip(TITLES, WAYS, strict=True)},
     "best of the others": lambda pair: _ratio(pair[0]["rows"]),
     "error, plugins / eager": lambda pair: " / ".join(
