@@ -151,14 +151,18 @@ def test_an_operator_without_a_fake_implementation_is_shown_with_the_lines_that_
     torch.export.export(made_of(called), (torch.rand(2, 4),))
 
 
+def test_an_operator_that_changes_its_argument_is_refused_before_an_exporter_leaves_it_out() -> None:
+    with pytest.raises(trtsmith.UsageError) as caught:
+        trtsmith.check(made_of(writes), (torch.rand(2, 4),))
+    (problem,) = caught.value.problems
+    assert "'mycompany::doubles' changes 'x' in place" in problem.what
+    assert problem.fix.endswith("x = torch.ops.mycompany.doubles(x)")
+
+
 REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, ...]]] = {
     "an operator of a list of tensors": (
         made_of(lambda self, x: torch.ops.mycompany.joined([x, x], [None], 2)), (2, 4), {},
         ("'mycompany::joined', whose argument 'xs' is a list of tensors", "torch.cat or torch.stack"),
-    ),
-    "an operator that changes its argument": (
-        made_of(writes), (2, 4), {},
-        ("'mycompany::doubles' changes 'x' in place", "x = torch.ops.mycompany.doubles(x)"),
     ),
     "a number made of a value": (
         made_of(lambda self, x: x / float(x.abs().max())), (2, 4), {},
