@@ -124,8 +124,10 @@ def note_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
 
 def _sums_line(model: Model, sums: SumsReport | None) -> str:
     """The line on sums in float16; "" where the only outputs are indices: their distance as numbers says nothing."""
-    whole = [numpy_dtype(one.type.tensor_type.elem_type).kind in "iub" for one in model.proto.graph.output]
-    return "" if sums is None or (sums.error is not None and all(whole)) else sums.line()
+    if sums is None or sums.error is None:
+        return "" if sums is None else sums.line()
+    whole = all(numpy_dtype(one.type.tensor_type.elem_type).kind in "iub" for one in model.proto.graph.output)
+    return "" if whole else sums.line()
 
 
 def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
