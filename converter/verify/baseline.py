@@ -257,26 +257,32 @@ class Baseline:
 
     def _run_rounded(self, arithmetic: Arithmetic, grid: float) -> Outputs:
         self.progress(f"running the original model with its values rounded to {arithmetic.precision}")
-        lowered = self.original.lowered
-        steps = stepped(lowered)
-        feeds = self.sets[0].feeds if self.sets else None
+        hidden = self._steps is not self.original.lowered
         found = self._run_graph(
             rounded(
-                steps,
+                self._steps,
                 arithmetic.precision,
                 exact=arithmetic.exact,
-                feeds=feeds,
+                feeds=self.sets[0].feeds if self.sets else None,
                 grid=grid,
-                fine=steps is not lowered,
+                fine=hidden,
             )
         )
-        if steps is lowered:
+        if not hidden:
             return found
         # what rounding changes, from the steps themselves: an error of theirs is none of the engine's
         return [
             {name: _moved(plain[name], exact[name], made[name]) for name in made}
-            for plain, exact, made in zip(self.plain, self._run_graph(steps), found, strict=True)
+            for plain, exact, made in zip(self.plain, self._exact_steps, found, strict=True)
         ]
+
+    @cached_property
+    def _steps(self) -> Model:
+        return stepped(self.original.lowered)
+
+    @cached_property
+    def _exact_steps(self) -> Outputs:
+        return self._run_graph(self._steps)
 
     def _run_graph(self, graph: Model) -> Outputs:
         graph = expand(graph)
