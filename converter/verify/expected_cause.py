@@ -34,7 +34,7 @@ def cause_of(name: str, expected: Arrays, plain: Arrays, *, selected: bool = Fal
     given, own, others = expected[name], plain[name], _OTHERWISE + _OF_SELECTION * selected
     for other, array in plain.items():
         if other != name and _is_close(given, array):
-            return f"the name of {other!r}, whose numbers it has", "swap the names in --expected"
+            return f"swapped names: it has the numbers of {other!r}", "swap the names in --expected"
     if (axes := _transposed(given, own)) is not None:
         return f"a transposition: it has the model's axes {axes}", f"transpose {name!r} in --expected"
     if _is_close(given, own, _OF_FLOAT16):

@@ -151,7 +151,7 @@ def _as_far(verdict: Verdict, expected: Arrays, other: Arrays) -> Iterator[tuple
         # equal where rows match: what keeps others apart is another output of the selection
         if c.meaning and not off:
             off = max(changed_by(a, other[n]) for n, a in expected.items() if a.shape == other[n].shape)
-        # 0 of an output that is not finite, and of rows that match
+        # `relative` is 0 of rows that match, and of an output that is not finite, which says nothing of the expected one
         if off > 0 and off >= EXPLAINED * c.relative and (c.relative or c.meaning):
             yield c, off
 

@@ -77,9 +77,9 @@ NOTES: Mapping[str, str] = {
     "moved by inputs": "inputs that differ by {by:.0e} of themselves, as rounding in float32 makes them, change "
     "{output!r}{place} by {changed:.1e} in onnxruntime, too: for these inputs the network is ill-conditioned",
     "original differs": "the exported model itself differs from the expected {output!r} by {changed:.1e} in onnxruntime, "
-    "too, as by {cause}",
-    "original reshaped": "the exported model itself gives {output!r} in the shape {shape} in onnxruntime, too, as by "
-    "{cause}",
+    "too: probably {cause}",
+    "original reshaped": "the exported model itself gives {output!r} in the shape {shape} in onnxruntime, too: "
+    "probably {cause}",
     "package differs": "onnxruntime computes {operators} as {files} does, which may be another computation than the one "
     "that made the expected outputs",
     "definition differs": "with trtsmith's definition of {operators}, onnxruntime gives another {output!r}{place}, too",

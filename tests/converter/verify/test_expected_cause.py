@@ -18,7 +18,7 @@ BOXES, SCORES = PLAIN["boxes"], PLAIN["scores"]
 @pytest.mark.parametrize(
     ("given", "cause", "fix"),
     [
-        (SCORES, "the name of 'scores', whose numbers it has", "swap the names in --expected"),
+        (SCORES, "swapped names: it has the numbers of 'scores'", "swap the names in --expected"),
         (BOXES.transpose(0, 2, 1), "a transposition: it has the model's axes (0, 2, 1)", "transpose 'boxes'"),
         (BOXES * np.float32(640), "a factor: it is 640 times the model's", MADE_ANEW),
         (BOXES.astype(np.float16).astype(np.float32), "a computation in float16 or TF32", "without TF32"),
