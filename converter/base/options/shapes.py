@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Sizes = tuple[int, ...]
 
+MOST_AXES = 8
+"""Dims::MAX_DIMS of NvInferRuntimeBase.h."""
+
 _FORM = "NAME=1x3x320x320:1x3x640x640:8x3x1280x1280 (min:opt:max), or one shape for all three"
 
 _TRTEXEC_FORM = "NAME:1x3x640x640[,NAME:...]"
@@ -52,17 +55,21 @@ def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
         where = f"input {value.name!r}"
         tensor = value.type.tensor_type
         if not value.type.HasField("tensor_type"):
-            what = f"input {value.name!r} is not a tensor"
             expected = "tensor inputs; TensorRT takes no sequences, maps or optionals"
-            yield Problem(what, where, expected, "export the model with tensor inputs")
+            yield Problem(f"{where} is not a tensor", where, expected, "export the model with tensor inputs")
         elif tensor.elem_type == NUMBERS["object"]:
-            what = f"input {value.name!r} has strings"
             fix = "export the model without that input, or with numbers"
-            yield Problem(what, where, "numbers or booleans", fix)
+            yield Problem(f"{where} has strings", where, "numbers or booleans", fix)
         elif not tensor.HasField("shape"):
-            what = f"input {value.name!r} has no shape, not even a number of dimensions"
+            what = f"{where} has no shape, not even a number of dimensions"
             fix = f"export the model with a shape for {value.name!r}; its dimensions may be dynamic"
             yield Problem(what, where, "a shape for every input", fix)
+        elif len(tensor.shape.dim) > MOST_AXES:
+            expected = f"at most {MOST_AXES}, as TensorRT's tensors have them"
+            fix = (
+                "write the model with fewer: leave out dimensions of one element, and merge neighbouring ones"
+            )
+            yield Problem(f"{where} has {len(tensor.shape.dim)} dimensions", where, expected, fix)
 
 
 def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:

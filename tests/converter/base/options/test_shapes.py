@@ -263,6 +263,7 @@ def test_inputs_that_tensorrt_cannot_have_are_named_at_once(tmp_path: Path) -> N
         oh.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [1]),
         value("t", (1,), TensorProto.STRING),
         value("r", None),
+        value("n", (1,) * 9),
         value("ok", ()),
     ]
     node = oh.make_node("Relu", ["ok"], ["y"])
@@ -273,6 +274,7 @@ def test_inputs_that_tensorrt_cannot_have_are_named_at_once(tmp_path: Path) -> N
         "input 's' is not a tensor",
         "input 't' has strings",
         "input 'r' has no shape, not even a number of dimensions",
+        "input 'n' has 9 dimensions",
     ]
 
 
