@@ -39,3 +39,15 @@ def test_an_output_of_a_fixed_size_that_follows_no_input(
     warnings = analyse(model, AnalysisOptions(profiles=(profile,))).plan.warnings
     assert len(warnings) == bool(told) and all(told in one for one in warnings)
     assert analyse(model, AnalysisOptions()).plan.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("result", "most", "told"),
+    [("1, m", 4, True), ("batch, m", 4, False), ("1, m", 1, False), ("n, m", 4, False)],
+)
+def test_results_of_one_image_of_several(tmp_path: Path, result: str, most: int, told: bool) -> None:
+    body = "z = Constant <value = int64 {0}> () i = Gather (x, z) s = Constant <value = int64[2] {1, -1}> ()"
+    text = f"(float[batch, 3, 2, 2] x) => (float[{result}] y) {{ {body} y = Reshape (i, s) }}"
+    profile = {"x": ShapeRange((1, 3, 2, 2), (1, 3, 2, 2), (most, 3, 2, 2))}
+    warnings = analyse(parsed(tmp_path / "m.onnx", text), AnalysisOptions(profiles=(profile,))).plan.warnings
+    assert told == any("up to 4 images in input 'x'" in one for one in warnings)
