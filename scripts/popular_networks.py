@@ -12,6 +12,7 @@ the module, in a Python that has trtsmith, too (pip install --no-deps . msgspec 
 builds an engine for sm86 with TensorRT-RTX, and compares the graph from which it is built with the original in onnxruntime;
 no GPU is used.
 What the record has is kept, as long as onnx, onnxruntime and TensorRT-RTX are the same: a run that was stopped goes on.
+--convert-again keeps of it what trtsmith has no part in, the exports and the builds of TensorRT-RTX alone.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ def main(argv: Sequence[str] | None = None, networks: Sequence[Architecture] = N
     for one, exporter in chosen:
         key = job(one.name, exporter)
         before: dict[str, Any] = {} if options.again else next(iter(record.found.get(key, ())), {})
-        for row in try_architecture(one, exporter, before, setup):
+        if options.convert_again:
+            before = {name: value for name, value in before.items() if name not in ("met", "precisions")}
+        failed = options.convert_again and before.get("export")
+        for row in [before] if failed else try_architecture(one, exporter, before, setup):
             record.add(key, row)
             print(f"{key}: {_said(row)}", flush=True)
     exports.close()
@@ -116,6 +120,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--precision", action="append", choices=PRECISIONS, help="may be repeated")
     parser.add_argument("--again", action="store_true", help="make the chosen rows anew")
+    parser.add_argument(
+        "--convert-again",
+        action="store_true",
+        help="convert the chosen rows anew, from files exported before",
+    )
     parser.add_argument(
         "--timeout",
         type=float,

@@ -118,6 +118,14 @@ def test_a_network_is_exported_converted_and_kept(tmp_path: Path, capsys: pytest
     main([*words, "--precision", "fp16"], [LINEAR, broken])
     assert "met" not in json.loads(output.read_text())["rows"][0], "the names of one precision are not all"
 
+    older |= {"commit": "before", "rests_on": "other code"}
+    output.write_text(json.dumps(older))
+    main([*words, "--precision", "fp32", "--convert-again"], [LINEAR, broken])
+    again = json.loads(output.read_text())
+    assert again["commit"] != "before" and [*again["rows"][0]["precisions"]] == ["fp32"]
+    assert again["rows"][0]["export_seconds"] == linear["export_seconds"] and again["rows"][1] == failed
+    main([*words, "--precision", "fp16"], [LINEAR, broken])
+
     page = render_popular_networks(json.loads(output.read_text()))
     assert "2 networks, 2 exports, of which 1 fail." in page
     assert "| fp16 | 1 | 1 | 0 | 0 | 0 | 0 |" in page
