@@ -17,12 +17,13 @@ LISTS_OF_TENSORS = (
 """The fix for a parameter that is a list of tensors, which no operator has."""
 
 
-def torch_command(name: str, domain: str, examples: Mapping[str, str], function: str = FUNCTION) -> str:
-    """Returns the command for a shell. examples: values of --example by parameter."""
-    words = ["trtsmith", "op", "new", name, "--domain", domain, "--from-torch", function]
-    for parameter, example in examples.items():
-        words += ["--example", f"{parameter}={example}"]
-    return shlex.join(words)
+def torch_command(
+    name: str, domain: str, examples: Mapping[str, str], function: str = FUNCTION, output: str = ""
+) -> str:
+    """Returns the command for a shell. examples: values of --example by parameter. output: of -o; "" leaves it out."""
+    given = [word for pair in examples.items() for word in ("--example", "=".join(pair))]
+    given += ["-o", output] if output else []
+    return shlex.join(["trtsmith", "op", "new", name, "--domain", domain, "--from-torch", function, *given])
 
 
 def shape_example(shape: Iterable[int], dtype: str) -> str:
