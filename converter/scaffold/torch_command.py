@@ -11,6 +11,12 @@ FUNCTION = "FILE.py:FUNCTION"
 PARAMETERS = "tensors, numbers, texts and lists of numbers"
 """Parameters that a function may have."""
 
+SIZES_OF_VALUES = (
+    "return a fixed size, with a mask of the elements that count; or write the operator by hand, with size ports: "
+    "CONTRIBUTING.md, Add an operator"
+)
+"""The fix for outputs whose sizes depend on values."""
+
 LISTS_OF_TENSORS = (
     "give each tensor a parameter of its own, or join them before the call with torch.cat or torch.stack"
 )
