@@ -55,6 +55,15 @@ def test_precisions_that_are_no_choice(words: str, fix: str, cli: Cli) -> None:
     refused(cli(f"convert m.onnx {words}"), 2, fix)
 
 
+def test_help_is_a_command_as_well(cli: Cli) -> None:
+    for words, other in (
+        ("help check", "check --help"),
+        ("help", "--help"),
+        ("help op new", "op new --help"),
+    ):
+        assert cli(words).out == cli(other).out != ""
+
+
 def test_nothing_is_guessed_that_is_not_near(cli: Cli) -> None:
     for words in ("frobnicate", "convert m.onnx --frobnicate", "check m.onnx --flavour=gpu"):
         ran = cli(words)
