@@ -356,7 +356,8 @@ def test_a_package_installed_as_links_is_covered(tmp_path: Path, monkeypatch: py
     """As by `uv pip install --link-mode symlink`; a file that no distribution lists is not."""
     site, store = tmp_path / "site-packages", tmp_path / "store/listed"
     write(store / "__init__.py", "")
-    write(site / "listed-1.dist-info/RECORD", "listed/__init__.py,,\n")
+    write(site / "listed-1.dist-info/RECORD", "listed/__init__.py,,\nlisted/lib.so.1,,\n")
+    write(store / "lib.so.1", "")
     write(site / "other.py", "")
     (site / "listed").symlink_to(store)
     record = tmp_path / "work/record"
@@ -369,3 +370,9 @@ def test_a_package_installed_as_links_is_covered(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(used_files.metadata, "distributions", lambda: distributions)
     monkeypatch.setattr(used_files, "_recorded", used_files._recorded.__wrapped__)
     assert used_files.uncovered(record, ()) == [str(site / "other.py")]
+    mine, mapped = (
+        tmp_path / "libmine.so",
+        (tmp_path / name for name in ("libmine.so", "store/listed/lib.so.1")),
+    )
+    record.write_text("".join(f'["library", "{path}"]\n' for path in mapped))
+    assert used_files.uncovered(record, [mine]) == []
