@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.file_hashes import FileHashes
+from trtsmith.converter.batch.results.document import RESULTS
 from trtsmith.converter.batch.task import RECORD, BatchTask, TaskRecord, is_below
 from trtsmith.importers.problem import Problem
 
@@ -33,8 +34,8 @@ class OutputFolder:
 
     scratch: a folder in the same file system for what is being done.
 
-    UsageError where it cannot be written, where another batch is at work in it, or where a task's name cannot be that of a
-    folder or is taken by something that no batch has written.
+    UsageError where it cannot be written, where it has files but no results, where another batch is at work in it, or where
+    a task's name cannot be that of a folder or is taken by something that no batch has written.
     """
 
     def __init__(self, folder: Path, tasks: Iterable[BatchTask]) -> None:
@@ -46,6 +47,7 @@ class OutputFolder:
     def __enter__(self) -> OutputFolder:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._check_own()
             self._lock = _locked(self.folder)
         except OSError as error:
             raise cannot_write(self.folder, error) from error
@@ -135,6 +137,17 @@ class OutputFolder:
             if is_below(name):  # a record is a file that anybody may have written
                 with contextlib.suppress(FileNotFoundError):
                     (parent / name).unlink()
+
+    def _check_own(self) -> None:
+        """Raises UsageError for a folder of other files. A batch leaves its lock there; a copy may lack it."""
+        names = {path.name for path in self.folder.iterdir()}
+        if names and not names & {LOCK, RESULTS}:
+            raise UsageError(
+                "the folder has files, and no batch wrote results into it",
+                f"-o {self.folder}",
+                "an empty folder, a new one, or one of results",
+                f"name another folder with -o: -o {self.folder}-results",
+            )
 
     def _check(self) -> None:
         problems = []

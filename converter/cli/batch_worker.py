@@ -182,7 +182,9 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
 def _with_keys(
     report: dict[str, Any] | None, keys: ZooWords, source: str, engine: Path
 ) -> dict[str, Any] | None:
-    """The report, with keys of a zoo instead of flags in the verdict's advice, and the task's files in its command."""
+    """The report, with keys of a zoo instead of flags in warnings and advice, and the task's files in its command."""
+    for part in filter(None, (report, report and report.get("verdict"))):
+        part["warnings"] = list(map(keys.said, part.get("warnings", ())))
     if report is not None and report.get("verdict"):
         model = Path(source) if Path(source).suffix == MODEL_SUFFIX else source
         report["verdict"]["advice"] = keys.said(with_files(report["verdict"]["advice"], model, engine))

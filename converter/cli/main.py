@@ -88,13 +88,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 130
 
 
-def _main(argv: Sequence[str] | None) -> int:
+def _words(argv: Sequence[str] | None) -> list[str]:
+    """The words of the command line, with today's names of commands, and --help for `help`."""
     words = sys.argv[1:] if argv is None else list(argv)
+    if words[:1] == ["help"]:
+        return [*words[1:], "--help"]
+    words[:1] = FORMER.get(words[0], words[:1]) if words else []
+    return words
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    words = _words(argv)
     little = memory_problem()
     if little is not None:
         Console().problems([little])
         return EXIT_USAGE
-    words[:1] = FORMER.get(words[0], words[:1]) if words else []
     if not words:
         build_parser(words).print_help(sys.stderr)
         return EXIT_USAGE

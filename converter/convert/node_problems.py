@@ -204,7 +204,7 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
             f"{node.op_type} in one of the domains {', '.join(sorted(domains - {_TUTORIALS}))}",
             "correct the node's domain if it is that operator, or load a plugin library that has it with --plugins",
         )
-    near = next((name for name in misspelt(node.op_type, alias_names()) if _has_ports_of(node, name)), None)
+    near = next(_like(node), None)
     if near is not None:
         fix = (
             f"did you mean {near!r}, which computes something else if the name is right? `trtsmith ops` lists every alias; "
@@ -226,6 +226,18 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
         "an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists",
         fix,
     )
+
+
+def _like(node: onnx.NodeProto) -> Iterator[str]:
+    """Yields names of operators with the node's numbers of ports that its own may be a misspelling of."""
+    names = alias_names()
+    # The end of the names of TensorRT's plugins is easily left out.
+    like = [f"{node.op_type}_TRT", *misspelt(node.op_type, names)]
+    yield from (name for name in like if name in names and _has_ports_of(node, name))
+    if not normalise_domain(node.domain):
+        schemas = (one for one in onnx.defs.get_all_schemas() if not one.domain)
+        standard = [one.name for one in schemas if one.min_input <= len(node.input) <= one.max_input]
+        yield from misspelt(node.op_type, standard)
 
 
 def _has_ports_of(node: onnx.NodeProto, op_type: str) -> bool:

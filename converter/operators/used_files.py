@@ -274,18 +274,26 @@ def _is_of_others(name: str) -> bool:
     source = _source(name)
     if _is_ours(source) or source.startswith(_SYSTEM) or os.path.basename(source) == _ZIP:
         return True
-    if source.startswith(_installed_folders()):
-        return ".dist-info/" in source or os.path.realpath(source) in _recorded()
+    if folder := next(filter(source.startswith, _installed_folders()), ""):
+        # By the file's own name, not its target's: an installer may put links to a store of packages there.
+        installed = os.path.join(os.path.realpath(folder), source.removeprefix(folder))
+        return ".dist-info/" in source or installed in _recorded()
     prefixes = {os.path.realpath(os.path.join(prefix, "lib")) for prefix in (sys.prefix, sys.base_prefix)}
-    return source.startswith(_PYTHON) or os.path.dirname(os.path.realpath(source)) in prefixes
+    return (
+        source.startswith(_PYTHON)
+        or os.path.dirname(os.path.realpath(source)) in prefixes
+        or source in _recorded()
+    )
 
 
 @cache
 def _recorded() -> frozenset[str]:
-    """The files of all installed distributions, as their own lists have them."""
+    """The files of all installed distributions, as their own lists have them, and the targets of libraries that are links:
+    a process maps these.
+    """
     found: set[str] = set()
     for distribution in metadata.distributions():
         folder = os.path.realpath(str(distribution.locate_file("")))
         lines = (distribution.read_text("RECORD") or "").splitlines()
         found |= {os.path.join(folder, line.rsplit(",", 2)[0].strip('"')) for line in lines}
-    return frozenset(found)
+    return frozenset(found | {os.path.realpath(path) for path in found if ".so" in path})

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.scaffold.shape_rules import NoRuleError, Run, ShapeRules, Sizes, find_rules
+from trtsmith.converter.scaffold.torch_command import SIZES_OF_VALUES
 
 _MOST = 6
 
@@ -43,7 +44,7 @@ def require_one_shape(shapes: Sequence[Sizes], where: str) -> None:
                 f"the shape of output {name!r} depends on values: {first[name]} or {other[name]}",
                 where,
                 "shapes that follow from those of the inputs",
-                "write the operator by hand, with size ports: CONTRIBUTING.md, Add an operator",
+                SIZES_OF_VALUES,
             )
 
 

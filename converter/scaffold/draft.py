@@ -72,8 +72,8 @@ class Draft:
         """The domain of its nodes, if a package may have it; else that of its names."""
         return self.alias[0] if is_own_domain(self.alias[0]) else self.names.domain
 
-    def torch_command(self) -> str:
-        """The command that writes the package of a PyTorch function, with an example of each parameter.
+    def torch_command(self, folder: str) -> str:
+        """The command that writes the package of a PyTorch function beside the folder, with an example of each parameter.
 
         It names parameters as the ports and fields, since the function is not known: see TORCH_NAMES.
         """
@@ -84,7 +84,7 @@ class Draft:
         }
         for field, value in self.values.items():
             examples[field] = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        return torch_command(name, self.domain, examples)
+        return torch_command(name, self.domain, examples, output=f"{folder}_torch")
 
     def operator(self) -> OpDef:
         """Returns the declarations of the operator, without rules and functions."""

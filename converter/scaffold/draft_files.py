@@ -114,7 +114,8 @@ def _rare_lines(draft: Draft) -> str:
 def _readme_values(draft: Draft) -> dict[str, str]:
     state = (
         "It is not finished: the model does not say what the operator computes. If you have the computation in PyTorch, "
-        f"{code_span(draft.torch_command())} writes another package with all of it, {TORCH_NAMES}. Otherwise:\n\n"
+        f"{code_span(draft.torch_command(f'../{draft.names.snake}'))} writes another package with all of it, "
+        f"{TORCH_NAMES}. Otherwise:\n\n"
         f"1. Write {', '.join(map(code_span, draft.unwritten))} in `{draft.names.snake}/definition.py`, in this order.\n"
         "2. `trtsmith op example .` writes `example.onnx` anew, with the shapes that follow.\n"
         "3. `pytest .` compares what you wrote; until then it fails, and names what is missing."

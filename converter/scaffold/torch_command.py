@@ -11,18 +11,25 @@ FUNCTION = "FILE.py:FUNCTION"
 PARAMETERS = "tensors, numbers, texts and lists of numbers"
 """Parameters that a function may have."""
 
+SIZES_OF_VALUES = (
+    "return a fixed size, with a mask of the elements that count; or write the operator by hand, with size ports: "
+    "CONTRIBUTING.md, Add an operator"
+)
+"""The fix for outputs whose sizes depend on values."""
+
 LISTS_OF_TENSORS = (
     "give each tensor a parameter of its own, or join them before the call with torch.cat or torch.stack"
 )
 """The fix for a parameter that is a list of tensors, which no operator has."""
 
 
-def torch_command(name: str, domain: str, examples: Mapping[str, str], function: str = FUNCTION) -> str:
-    """Returns the command for a shell. examples: values of --example by parameter."""
-    words = ["trtsmith", "op", "new", name, "--domain", domain, "--from-torch", function]
-    for parameter, example in examples.items():
-        words += ["--example", f"{parameter}={example}"]
-    return shlex.join(words)
+def torch_command(
+    name: str, domain: str, examples: Mapping[str, str], function: str = FUNCTION, output: str = ""
+) -> str:
+    """Returns the command for a shell. examples: values of --example by parameter. output: of -o; "" leaves it out."""
+    given = [word for pair in examples.items() for word in ("--example", "=".join(pair))]
+    given += ["-o", output] if output else []
+    return shlex.join(["trtsmith", "op", "new", name, "--domain", domain, "--from-torch", function, *given])
 
 
 def shape_example(shape: Iterable[int], dtype: str) -> str:

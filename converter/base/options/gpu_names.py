@@ -45,6 +45,11 @@ GPUS: dict[str, tuple[str, ...]] = {
     ),
     "sm72": ("Jetson Xavier", "Jetson AGX Xavier", "Jetson Xavier NX"),
     "sm70": ("V100", "TITAN V", "Quadro GV100"),
+    "sm61": (
+        "GTX 1080 Ti", "GTX 1080", "GTX 1070 Ti", "GTX 1070", "GTX 1060", "GTX 1050 Ti", "GTX 1050", "TITAN Xp", "P40", "P4",
+        "Quadro P6000", "Quadro P5000", "Quadro P4000", "Quadro P2000", "Quadro P1000", "Quadro P600",
+    ),
+    "sm60": ("P100", "Quadro GP100"),
 }  # fmt: skip
 """Names by target, the best known first."""
 
@@ -53,6 +58,19 @@ DEVICES = {"orin": "sm87", "thor": "sm110", "spark": "sm121"}
 
 OLD_JETSONS = {"sm53": "TX1 and Nano", "sm62": "TX2", "sm72": "Xavier"}
 """Their last JetPack has TensorRT 8.5 at most."""
+
+_WITHOUT = {
+    **{
+        target: f"Jetson {name} has no TensorRT that takes the plugins: its last JetPack has 8.5 at most"
+        for target, name in OLD_JETSONS.items()
+    },
+    **dict.fromkeys(
+        ("sm60", "sm61"),
+        "GPUs of the Pascal generation have no TensorRT that takes the plugins: the last one has 8.6, and TensorRT-RTX "
+        "begins with Turing (sm75)",
+    ),
+}
+"""By target, why nothing is built for it."""
 
 _MAKERS = ("nvidia", "geforce", "tesla", "jetson", "dgx")
 _VARIANTS = (
@@ -86,8 +104,8 @@ _BY_NAME = {_plain(name): target for target, names in GPUS.items() for name in n
 
 
 def target_of_gpu(name: str) -> str | None:
-    """Returns "sm89" for "RTX 4090", "rtx-4090" or "rtx4090"; None for an unknown name. A target stands for itself."""
-    text = _plain(name)
+    """Returns "sm89" for "RTX 4090", "rtx-4090", "rtx4090" or "8.9"; None if unknown. A target stands for itself."""
+    text = _plain(re.sub(r"^\s*(\d+)\.(\d)\s*$", r"sm\1\2", name, flags=re.ASCII))
     return text if re.fullmatch(r"sm\d+", text, re.ASCII) else _BY_NAME.get(text)
 
 
@@ -99,13 +117,13 @@ def as_targets(names: Iterable[str]) -> tuple[str, ...]:
 def parse_targets(text: str) -> tuple[str, ...]:
     """Reads "sm86,RTX 4090" as ("sm86", "sm89"). Raises UsageError for unknown GPUs and those without TensorRT 10."""
     found = as_targets(name.strip() for name in text.split(","))
-    old = next((OLD_JETSONS[name] for name in found if name in OLD_JETSONS), None)
+    old = next((_WITHOUT[name] for name in found if name in _WITHOUT), None)
     if old is not None:
         raise UsageError(
-            f"Jetson {old} has no TensorRT that takes the plugins: its last JetPack has 8.5 at most",
+            old,
             f"--target {text}",
-            "TensorRT 10.3 or newer, as Jetson Orin has it with JetPack 6",
-            "build for orin or thor; for TensorRT 8.6 elsewhere: trtsmith rewrite --plugin-v2",
+            "a GPU with TensorRT 10.3 or newer, or TensorRT-RTX: Turing (sm75) or newer; Jetson Orin has it with JetPack 6",
+            "build for a newer GPU, such as t4 or orin; for TensorRT 8.6: trtsmith rewrite MODEL --plugin-v2",
         )
     unknown = next((name for name in found if not is_target(name)), None)
     if unknown is None:
@@ -117,7 +135,7 @@ def parse_targets(text: str) -> tuple[str, ...]:
         "targets such as sm86,sm89, or GPUs such as rtx4090,l4",
         f"did you mean {near}?"
         if near
-        else "name its compute capability, 8.6 as sm86 (`nvidia-smi --query-gpu=compute_cap --format=csv` tells it)",
+        else "name its compute capability, such as 8.6 (`nvidia-smi --query-gpu=compute_cap --format=csv` tells it)",
     )
 
 
@@ -142,7 +160,7 @@ def nearest_gpus(name: str, count: int = 3) -> list[str]:
     inside = sorted((known for plain, known in shown.items() if len(text) >= 4 and text in plain), key=len)
     inside += sorted(filter(None, map(shown.get, _parts(text))), key=len, reverse=True)
     if text in _MAKERS:  # one of each generation, the newest first; those that have no TensorRT 10 left out
-        new = {target: names for target, names in GPUS.items() if target not in OLD_JETSONS}
+        new = {target: names for target, names in GPUS.items() if target not in _WITHOUT}
         own = [[one for one in names if one.lower().startswith(text)] for names in new.values()]
         inside = [min(names, key=len) for names in own if names]
     close = [] if inside else difflib.get_close_matches(text, list(shown), n=count, cutoff=0.7)

@@ -489,8 +489,10 @@ _KINDS = (
     _choice("ExecutorName", ExecutorName),
     _choice("CudaGraphMode", CudaGraphMode),
     _choice("SpecializationMode", SpecializationMode),
-    _choice("GraphRuntime", GraphRuntime),
-    _choice("ServerName", ServerName),
+    *(
+        _aliased(_choice(name, literal), lambda text: "onnxruntime" if text.lower() == "ort" else text)
+        for name, literal in (("GraphRuntime", GraphRuntime), ("ServerName", ServerName))
+    ),
 )
 
 KINDS: Mapping[str, OptionKind] = {

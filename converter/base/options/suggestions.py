@@ -26,8 +26,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def misspelt(word: str, known: Iterable[str]) -> list[str]:
-    """Returns the known words of which the word can be a misspelling, the nearest first: one letter differs, or one or two
-    are missing or too many. A further word inside it ("BatchedBEVNMS") makes it another name.
+    """Returns the known words of which the word can be a misspelling, the nearest first: one letter differs, one or two are
+    missing or too many, or two have changed places. A further word inside it ("BatchedBEVNMS") makes it another name.
     """
     found = []
     plain = _plain(word)
@@ -38,7 +38,7 @@ def misspelt(word: str, known: Iterable[str]) -> list[str]:
         blocks = difflib.SequenceMatcher(None, *words).get_matching_blocks()
         total = sum(map(len, words))
         apart = total - 2 * sum(block.size for block in blocks)
-        if apart <= _MISSPELT and apart <= _MISSPELT_SHARE * total:
+        if apart <= _MISSPELT and (apart <= _MISSPELT_SHARE * total or sorted(words[0]) == sorted(words[1])):
             found.append((apart, one))
     return [one for _, one in sorted(found)]
 

@@ -147,7 +147,9 @@ class OptionReader:
             expected = f"options of `trtsmith {self.command.name}` that are a task's own"
             given.wrong(what, expected, "remove it")
         else:
-            given.wrong(what, expected, did_you_mean(given.name, [*self.actions, *others]))
+            of = next((name for name, one in self.actions.items() if given.name in (one.choices or ())), None)
+            fix = did_you_mean(given.name, [*self.actions, *others])
+            given.wrong(what, expected, fix if of is None else f'write {of} = "{given.name}"')
 
     def merged(self, *layers: OptionLayer) -> OptionLayer:
         """Merges layers of options; a later layer replaces earlier values, and options that cannot stand beside it."""

@@ -149,7 +149,13 @@ def _check_words(
     fix = "trtsmith batch --help"
     if len(words) != count:
         given = f"{len(words)} given: {' '.join(words)}" if words else "nothing given"
-        raise UsageError(f"arguments are missing: {given}", "trtsmith batch", f"trtsmith batch {form}", fix)
+        what = "too many arguments" if len(words) > count else "arguments are missing"
+        if len(words) > count == 1:
+            fix = (
+                "name the folder of the models, of which --only chooses some, or the file of a zoo, which lists them: "
+                "trtsmith batch --init FOLDER -o zoo.toml writes one"
+            )
+        raise UsageError(f"{what}: {given}", "trtsmith batch", f"trtsmith batch {form}", fix)
     wrong = [name for name in foreign if getattr(options, name) not in (None, False, [])]
     flags = ["-o" if name == "output" else f"--{name.replace('_', '-')}" for name in wrong]
     problems = [

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if draft is not None and draft.unwritten:
         console.say(
             "The model does not say what the operator computes. If you have it in PyTorch, this writes a package with all "
-            f"of it, {TORCH_NAMES}: {draft.torch_command()} -o {shlex.quote(str(folder))}_torch"
+            f"of it, {TORCH_NAMES}: {draft.torch_command(str(folder))}"
         )
         console.say(
             f"otherwise to be written: {', '.join(draft.unwritten)}, in {folder / names.snake / 'definition.py'}. The tests "

@@ -207,12 +207,22 @@ class CommandParser(argparse.ArgumentParser):
         except argparse.ArgumentError:
             name = "/".join(action.option_strings) or action.metavar or action.dest
             choices = [str(choice) for choice in action.choices or ()]
-            near = nearest(str(value), choices)
-            fix = (f"did you mean {near!r}? " if near else "") + f"{self.prog} --help"
+            fix = self._fix_of_choice(str(name), str(value), choices)
             if isinstance(action, argparse._SubParsersAction) and PurePath(str(value)).suffix in _MODELS:
                 fix = f"{self.prog} {choices[0]} {value}"
             what = f"argument {name}: invalid choice: {value!r}"
             self.refuse([Problem(what, self._where(), f"one of {', '.join(choices)}", fix)])
+
+    def _fix_of_choice(self, name: str, value: str, choices: Sequence[str]) -> str:
+        """The fix for a value that is none of the choices. name: of the argument."""
+        parts = re.split("[,+]", value)
+        if len(parts) > 1 and {*parts} <= {*choices}:
+            return f"choose one: {', or '.join(f'{name} {part}' for part in parts)}"
+        other = FLAGS.get(f"--{value}")
+        if other is not None and not other.ways:
+            return f"leave it out: {other.note}"
+        near = nearest(value, choices)
+        return (f"did you mean {near!r}? " if near else "") + f"{self.prog} --help"
 
     def check_first(self, flag: str, dest: str, value: Any) -> None:
         """Refuses a second value for a flag that takes one."""

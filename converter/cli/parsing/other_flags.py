@@ -100,8 +100,12 @@ FLAGS: dict[str, Other] = {
     **_flags("--fp8", "--fp8", ("--precision fp8", _READERS), note=_CALIBRATED),
     **_flags("--int8", "--int8", ("--precision int8", _READERS), note=_CALIBRATED),
     **_flags("--best", "", note="one precision is named: --precision fp16, bf16, int8, fp8, or int8+fp16"),
-    **_flags("", "--tf32", note="TensorRT uses TF32 where the GPU has it"),
-    **_flags("--noTF32", "", note="TensorRT uses TF32 where the GPU has it; `trtsmith verify` allows for it"),
+    **_flags(
+        "--noTF32",
+        "--tf32",
+        note="TensorRT computes float32 in TF32 where the GPU has it, and `trtsmith verify` allows for it; "
+        "NVIDIA_TF32_OVERRIDE=0 in the environment, of the build and of each run, turns it off",
+    ),
     **_flags(
         "--batch --maxBatch",
         "",

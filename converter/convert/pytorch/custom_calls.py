@@ -19,6 +19,7 @@ from trtsmith.converter.scaffold.torch_command import (
     FUNCTION,
     LISTS_OF_TENSORS,
     PARAMETERS,
+    SIZES_OF_VALUES,
     shape_example,
     torch_command,
 )
@@ -177,6 +178,13 @@ def _unknown(call: OperatorCall, name: str) -> Problem:
             _where(call, name),
             PARAMETERS,
             f"{LISTS_OF_TENSORS}; then this message says how the operator is added",
+        )
+    if call.nodes[0].meta.get("unbacked_bindings"):
+        return Problem(
+            f"no operator definition knows {call.name!r}, and the sizes of its outputs depend on values",
+            _where(call, name),
+            "an operator of `trtsmith ops`, or one whose output sizes follow from those of its inputs",
+            SIZES_OF_VALUES,
         )
     names = Names(own_name(short), namespace)
     function = _function_of(call)

@@ -213,10 +213,26 @@ def test_a_listener_whose_reader_is_gone_ends_the_batch_in_order(tmp_path: Path)
 
 def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "out/a").mkdir(parents=True)
+    (tmp_path / "out/.lock").touch()
     (tmp_path / "out/a/thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match="has files that no batch wrote"):
         drive(tmp_path, [known(tmp_path, "a")])
     assert left_in(tmp_path / "out/a") == ["thesis.txt"]
+
+
+def test_a_folder_of_other_files_gets_no_results(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/b.onnx").write_text("mine")
+    with pytest.raises(UsageError, match="no batch wrote results into it") as caught:
+        drive(tmp_path, [known(tmp_path, "a")])
+    assert left_in(tmp_path / "out") == ["b.onnx"]
+    assert caught.value.problems[0].fix.endswith(f"-o {tmp_path / 'out'}-results")
+
+
+def test_a_copy_of_results_is_a_folder_of_results(tmp_path: Path) -> None:
+    drive(tmp_path, [known(tmp_path, "a")])
+    (tmp_path / "out/.lock").unlink()
+    assert sources(tmp_path, [known(tmp_path, "a")]) == ["kept"]
 
 
 @pytest.mark.parametrize("name", ["../a", "/tmp/a", ".work", "a/.lock", "a\0b"])
@@ -296,6 +312,7 @@ def test_a_full_disk_leaves_an_older_result_as_it_was(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_of_the_pages_too(tmp_path: Path) -> None:
     (tmp_path / "out/index.html").mkdir(parents=True)
     (tmp_path / "out/index.html/mine").write_text("")
+    (tmp_path / "out/.lock").touch()
     with pytest.raises(UsageError, match="the folder of the batch cannot be written") as caught:
         drive(tmp_path, [known(tmp_path, "a")])
     (problem,) = caught.value.problems

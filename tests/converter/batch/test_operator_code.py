@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from importlib import metadata
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from trtsmith.converter.batch.child import ChildSetup
 from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
 from trtsmith.converter.batch.local import LocalExecutor
 from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.operators import used_files
 
 WORKER = """
 import ctypes, json, sys
@@ -348,3 +350,29 @@ def test_code_that_is_written_anew_while_the_batch_runs_is_not_kept(
     monkeypatch.setattr(driver.Keys, "read", hashed)
     write(package, _with(text, f"K = 2\n{DEFINITION}"))
     assert batches.run(None) == ("K = 2", "run")
+
+
+def test_a_package_installed_as_links_is_covered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by `uv pip install --link-mode symlink`; a file that no distribution lists is not."""
+    site, store = tmp_path / "site-packages", tmp_path / "store/listed"
+    write(store / "__init__.py", "")
+    write(site / "listed-1.dist-info/RECORD", "listed/__init__.py,,\nlisted/lib.so.1,,\n")
+    write(store / "lib.so.1", "")
+    write(site / "other.py", "")
+    (site / "listed").symlink_to(store)
+    record = tmp_path / "work/record"
+    write(
+        record,
+        "".join(f'["file", "{site / name}"]\n' for name in ("listed/__init__.py", "other.py")),
+    )
+    monkeypatch.setattr(used_files, "_installed_folders", lambda: (f"{site}{os.sep}",))
+    distributions = list(metadata.distributions(path=[str(site)]))
+    monkeypatch.setattr(used_files.metadata, "distributions", lambda: distributions)
+    monkeypatch.setattr(used_files, "_recorded", used_files._recorded.__wrapped__)
+    assert used_files.uncovered(record, ()) == [str(site / "other.py")]
+    mine, mapped = (
+        tmp_path / "libmine.so",
+        (tmp_path / name for name in ("libmine.so", "store/listed/lib.so.1")),
+    )
+    record.write_text("".join(f'["library", "{path}"]\n' for path in mapped))
+    assert used_files.uncovered(record, [mine]) == []

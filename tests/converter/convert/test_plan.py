@@ -86,6 +86,9 @@ def test_plugins_have_every_field(tmp_path: Path) -> None:
         ("Correlation", "elsewhere", "one of the domains mmcv, mmdeploy", "correct the node's domain"),
         ("Foo", "bar", "an operator", "--plugins"),
         ("Foo", "", "an operator", "export the model without it"),
+        ("Rleu", "", "an operator", "did you mean 'Relu', which"),
+        ("Rleu", "bar", "an operator", "write one of your own"),
+        ("Whree", "", "an operator", "export the model without it"),  # Where has three inputs
     ],
 )
 def test_operators_that_nobody_has(
@@ -123,6 +126,7 @@ def test_operators_that_no_engine_has(op_type: str, domain: str, what: str, fix:
         ("MMCVDeformConv", 3, "MMCVDeformConv2d"),
         ("MMCVDeformConv", 1, None),
         ("matrix_inverse", 1, "MatrixInverse"),
+        ("EfficientNMS", 2, "EfficientNMS_TRT"),
         ("DeformableAttentionAggrPlugin", 5, None),
         ("ViTAttentionPlugin", 5, None),
         ("RotatePlugin", 2, None),

@@ -20,7 +20,8 @@ from trtsmith.converter.base.options.gpu_names import GPUS, as_targets, gpus_of,
         ("RTX A6000", "sm86"), ("RTX 6000 Ada Generation", "sm89"), ("Quadro RTX 6000", "sm75"), ("t4", "sm75"),
         ("Tesla T4", "sm75"), ("Tesla V100-SXM2-32GB", "sm70"), ("h100", "sm90"), ("NVIDIA H100 80GB HBM3", "sm90"),
         ("H200", "sm90"), ("b200", "sm100"), ("gb200", "sm100"), ("DGX Spark", "sm121"), ("thor", "sm110"),
-        ("sm86", "sm86"), ("SM_86", "sm86"), ("sm1", "sm1"),
+        ("gtx1080", "sm61"), ("Tesla P100-PCIE-16GB", "sm60"), ("sm86", "sm86"), ("SM_86", "sm86"),
+        ("8.9", "sm89"), (" 12.0", "sm120"), ("sm1", "sm1"),
     ],
 )  # fmt: skip
 def test_names(name: str, target: str) -> None:
@@ -29,7 +30,23 @@ def test_names(name: str, target: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", "rtx4091", "rtx6000", "rtx", "super", "nvidia", "sm", "smx", "gpu", "86", "sm８６", "cpu"],
+    [
+        "",
+        " ",
+        "rtx4091",
+        "rtx6000",
+        "rtx",
+        "super",
+        "nvidia",
+        "sm",
+        "smx",
+        "gpu",
+        "86",
+        "8.",
+        "a.8.9",
+        "sm８６",
+        "cpu",
+    ],
 )
 def test_what_is_no_name_or_one_of_several(name: str) -> None:
     assert target_of_gpu(name) is None

@@ -31,6 +31,10 @@ def test_nearest(word: str, known: tuple[str, ...], meant: str | None) -> None:
     assert nearest(word, iter(known)) == meant
 
 
+def test_two_letters_that_changed_places_are_a_misspelling() -> None:
+    assert misspelt("Rleu", ("Relu", "Selu", "Erf")) == ["Relu"]
+
+
 def test_words_of_other_lengths_are_not_compared_letter_by_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(difflib, "SequenceMatcher", None)
     assert misspelt("n" * 900_000, ("NonMaxSuppression", "GridSample")) == []

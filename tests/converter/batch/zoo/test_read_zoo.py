@@ -196,6 +196,7 @@ def test_a_name_that_cannot_be_is_the_only_problem_with_it(folder: Path) -> None
         ('Target = "x"', "did you mean 'target'?"),
         ('keep_fp32 = "x"', "did you mean 'keep-fp32'?"),
         ('keepFp32 = "x"', "did you mean 'keep-fp32'?"),
+        ("fp16 = true", 'write precision = "fp16"'),
         ('precision = "pf16"', "did you mean 'fp16'?"),
         ('flavour = "tensorrt-rtx"', "did you mean 'tensorrt_rtx'?"),
         ('frobnicate = "x"', "correct it, or remove it"),

@@ -156,6 +156,7 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx --rtol z:1 -o o.plan --force", "the model has no output 'z'"),
         ("convert relu.onnx --target foo -o o.plan --force", "'foo' is not a list of GPU targets"),
         ("convert relu.onnx --target rtx4091 -o o.plan --force", "did you mean RTX 4090 (sm89)"),
+        ("convert relu.onnx --target gtx1080 -o o.plan --force", "TensorRT-RTX begins with Turing (sm75)"),
         ("convert relu.onnx --target H100 -o o.plan --force", "An engine for sm90 (H100"),
         ("convert relu.onnx --target , -o o.plan --force", "is not a list of GPU targets"),
         ("convert relu.onnx --target sm1 -o o.plan --force", "cannot build for sm1"),

@@ -246,7 +246,7 @@ def test_rewrite_of_what_needs_nothing(cli: Cli, folder: Path) -> None:
     ran = cli("rewrite nz.onnx -o provider.onnx --for onnxruntime")
     assert "# TensorRT runs NonZero. CUDA may be faster: the option 'trt_op_types_to_exclude'" in ran.out
     assert "provider.onnx: 0 nodes rewritten: TensorRT's ONNX parser imports every node as it is\n" in ran.out
-    assert "node rewritten\n" in cli("rewrite m.onnx -o provider.onnx --for onnxruntime --force").out
+    assert "node rewritten\n" in cli("rewrite m.onnx -o provider.onnx --for ort --force").out
     before, after = onnx.load("r.onnx"), onnx.load("out.onnx")
     assert list(after.graph.node) == list(before.graph.node) and after.opset_import == before.opset_import
 

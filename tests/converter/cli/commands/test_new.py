@@ -209,7 +209,8 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
         "If you have it in PyTorch, .* the name that the function has .*: trtsmith (.*)", ran.err
     )
     assert told is not None and "--example input=3x6 --example input_2=6:float32" in told[1]
-    assert "op new GatedHalf --domain acme --from-torch" in readme
+    written = re.search("`trtsmith (op new GatedHalf --domain acme --from-torch .*)` writes another", readme)
+    assert written is not None and written[1] == told[1].replace("-o package_torch", "-o ../gated_half_torch")
     assert "op new GatedHalfKernel --domain acme" in readme
     command = told[1].replace("FILE.py:FUNCTION", "half.py:gated_half")
     ran = cli(command)

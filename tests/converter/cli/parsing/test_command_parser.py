@@ -43,6 +43,27 @@ def test_what_was_meant(words: str, meant: str, cli: Cli) -> None:
     refused(cli(words), 2, f"did you mean {meant}?")
 
 
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        ("--precision fp16,bf16", "choose one: --precision fp16, or --precision bf16\n"),
+        ("--precision tf32", "leave it out: TensorRT computes float32 in TF32 where the GPU has it"),
+        ("--noTF32", "NVIDIA_TF32_OVERRIDE=0 in the environment, of the build and of each run, turns it off"),
+    ],
+)
+def test_precisions_that_are_no_choice(words: str, fix: str, cli: Cli) -> None:
+    refused(cli(f"convert m.onnx {words}"), 2, fix)
+
+
+def test_help_is_a_command_as_well(cli: Cli) -> None:
+    for words, other in (
+        ("help check", "check --help"),
+        ("help", "--help"),
+        ("help op new", "op new --help"),
+    ):
+        assert cli(words).out == cli(other).out != ""
+
+
 def test_nothing_is_guessed_that_is_not_near(cli: Cli) -> None:
     for words in ("frobnicate", "convert m.onnx --frobnicate", "check m.onnx --flavour=gpu"):
         ran = cli(words)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.argument_words import ZooWords
+from trtsmith.converter.base.options.kinds import FILE
 from trtsmith.converter.cli import batch_worker
 from trtsmith.converter.cli.reports.comparison import render_comparisons, render_verdict
 from trtsmith.converter.verify.compare import compare
@@ -25,6 +26,14 @@ def test_advice_in_a_zoos_report_names_the_tasks_model() -> None:
     report = {"verdict": {"advice": "trtsmith locate MODEL finds the faulty node"}}
     batch_worker._with_keys(report, ZooWords({}, {}), "/zoo/a.onnx", Path("model.plan"))
     assert report["verdict"]["advice"] == "trtsmith locate /zoo/a.onnx finds the faulty node"
+
+
+def test_warnings_in_a_zoos_report_name_keys() -> None:
+    """As the task's own warnings do: each was told twice, once with a flag."""
+    warned = {"warnings": ["--inputs FILE.npz tries them"]}
+    report = {**warned, "verdict": {**warned, "advice": ""}}
+    batch_worker._with_keys(report, ZooWords({"inputs": FILE}, {}), "/zoo/a.onnx", Path("model.plan"))
+    assert report["warnings"] == report["verdict"]["warnings"] == ['inputs = "FILE.npz" tries them']
 
 
 def test_an_output_without_figures_shows_none() -> None:

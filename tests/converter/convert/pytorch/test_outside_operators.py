@@ -33,6 +33,16 @@ def _(x: Any, weight: Any, bias: Any = None, gain: float = 1.0, layout: str = "n
     return x.new_empty((x.shape[0], weight.shape[0], *x.shape[2:]))
 
 
+@torch.library.custom_op("mycompany::kept", mutates_args=())
+def kept(x: torch.Tensor) -> torch.Tensor:
+    return x[x > 0]
+
+
+@kept.register_fake
+def _(x: Any) -> Any:
+    return x.new_empty((torch.library.get_ctx().new_dynamic_size(),))
+
+
 @torch.library.custom_op("mycompany::logit", mutates_args=())
 def logit(p: torch.Tensor) -> torch.Tensor:
     return torch.logit(p)
@@ -93,6 +103,14 @@ def test_without_the_definitions_both_are_unknown() -> None:
     assert command == "trtsmith op new Logit --domain mycompany"
     # The file may be that of another test that registered an operator of this name later.
     assert rest.endswith(':logit --example p=2x3x4x4; then ops="./logit" brings the package')
+
+
+def test_output_sizes_that_depend_on_values_are_told_in_place_of_a_command_that_refuses_them() -> None:
+    with pytest.raises(trtsmith.ConversionError) as caught:
+        trtsmith.check(made_of(lambda self, x: torch.ops.mycompany.kept(x)), (torch.rand(2, 8),))
+    (problem,) = caught.value.problems
+    assert "'mycompany::kept', and the sizes of its outputs depend on values" in problem.what
+    assert "op new" not in problem.fix and "a mask of the elements" in problem.fix
 
 
 def test_an_argument_that_is_computed_is_refused() -> None:
