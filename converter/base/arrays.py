@@ -133,15 +133,22 @@ def _memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+_REASONS = {
+    "Object arrays": "it holds Python objects, not numbers",
+    "pickle": "it is not such a file",
+    "not a zip file": "it is cut short, as by an interrupted copy",  # it begins as one, by which numpy takes it for one
+    "No data left": "it is empty",
+}
+"""What is wrong with a file, by a part of numpy's error."""
+
+
 def _reason(error: Exception) -> str:
     """Why numpy does not read a file. It takes for a pickle, which is never loaded, whatever it does not know."""
-    if "Object arrays" in str(error):
-        return "it holds Python objects, not numbers"
-    if "pickle" in str(error):
-        return "it is not such a file"
+    said = str(error) or type(error).__name__
+    if reasons := [reason for sign, reason in _REASONS.items() if sign in said]:
+        return reasons[0]
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    said = str(error) or type(error).__name__
     return said if len(said) <= 300 else said[:297] + "..."
 
 

@@ -15,7 +15,6 @@ from trtsmith.converter.base.arrays import ArraySource
 from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.base.options.kinds import Freeze
 from trtsmith.converter.base.options.shapes import ShapeRange, check_ranges
-from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.base.progress import Progress, steps_of
 from trtsmith.converter.convert.fixed_outputs import fixed_outputs
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
@@ -93,9 +92,7 @@ class Analysis:
     mended: tuple[Mended, ...] = ()
 
     def __repr__(self) -> str:
-        counts = [f"{count} {route}" for route, count in self.plan.routes().items()]
-        problems = [one_line(f"{problem.what} ({problem.where})") for problem in self.problems]
-        return f"<Analysis: nodes: {', '.join(counts) or 'none'}; problems: {'; '.join(problems) or 'none'}>"
+        return f"<Analysis: {self.plan.summary(self.problems)}>"
 
     @property
     def convertible(self) -> bool:

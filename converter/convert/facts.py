@@ -5,12 +5,14 @@ from __future__ import annotations
 import platform
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import onnx
 
 from trtsmith.converter.base.options.shapes import ShapeRange
+from trtsmith.converter.base.process.package_folders import SOURCES
 from trtsmith.converter.convert.plan import Plan, Route
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.builder.build_request import BuildResult, EngineTensor
@@ -102,8 +104,9 @@ def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
     """Returns a warning for each plugin library without kernels for the engine's GPUs."""
     known: list[tuple[str, str, str]] = []  # the library, its architectures, and what makes it anew
     if any(package_of(use.name) is None for use in planned.plugins):
-        ours = libraries.manifest(libraries.plugin_library())["cuda_architectures"]
-        known.append(("the plugin library", ours, "build it with TRTSMITH_CUDA_ARCHITECTURES=release"))
+        ours = libraries.plugin_library()
+        fix = f"TRTSMITH_CUDA_ARCHITECTURES=release {_rebuild(SOURCES)} compiles it for all GPUs; then convert again"
+        known.append((f"the plugin library {ours}", libraries.manifest(ours)["cuda_architectures"], fix))
     for library in planned.compiled:
         fix = f"{build_command(library.package)} --architectures release"
         known.append((f"the plugin library {library.path}", library.architectures, fix))
@@ -112,6 +115,13 @@ def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
         for what, architectures, fix in known
         if (missing := libraries.uncovered(built.targets, architectures))
     )
+
+
+def _rebuild(sources: Path) -> str:
+    """The command that compiles our libraries anew. sources: the checkout, or the installed package."""
+    if (sources / "Makefile").is_file():
+        return f"make -C {quote(str(sources))} setup"
+    return "pip install --force-reinstall --no-deps ., in a checkout of trtsmith,"
 
 
 def contradictions(

@@ -12,6 +12,7 @@ from pathlib import Path
 import onnx
 
 from trtsmith.converter.base.options.shapes import input_problems
+from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.convert.foreign_nodes import ForeignPlan, ForeignPlugins
 from trtsmith.converter.convert.node_problems import (
     attributes_of,
@@ -92,6 +93,15 @@ class Plan:
     foreign: tuple[PluginUse, ...] = ()
     warnings: tuple[str, ...] = ()
     compiled: tuple[CompiledOperators, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self.summary(self.problems)}>"
+
+    def summary(self, problems: Sequence[Problem]) -> str:
+        """Counts nodes by route, and names the problems."""
+        counts = [f"{count} {route}" for route, count in self.routes().items()]
+        said = [one_line(f"{problem.what} ({problem.where})") for problem in problems]
+        return f"nodes: {', '.join(counts) or 'none'}; problems: {'; '.join(said) or 'none'}"
 
     @property
     def foreign_nodes(self) -> tuple[PlannedNode, ...]:

@@ -23,7 +23,10 @@ from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.registry import op_name
 
 MOST_NAMED = 8
-"""Nodes whose flags are written out; of more, the first and the last are named."""
+"""Nodes that a sentence lists at most."""
+
+MOST_FLAGS = 32
+"""Nodes whose flags are written out, to be copied; of more, the first and the last are named."""
 
 ABOVE = 1.1
 """The proposed tolerance in units of the observed difference: with two digits it still is above that."""
@@ -186,7 +189,7 @@ def _kept(reduction: ReducedNodes, wide: Sequence[str]) -> str:
             "the tolerance is narrower than float32 is here"
         )
     of = f"{len(wide)} of {counted(len(reduction.nodes), 'node')} kept in float32 the outputs agree"
-    if len(wide) <= MOST_NAMED:
+    if len(wide) <= MOST_FLAGS:
         flags = " ".join(f"--keep-fp32 {shlex.quote(name)}" for name in wide)
         return f"add {flags} to the conversion: with {of}"
     kinds = dict(reduction.nodes)

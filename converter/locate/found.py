@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from trtsmith.converter.base.printable import one_line
 from trtsmith.converter.verify.compare import Comparison
 
 AGREE = "agree"
@@ -132,6 +133,10 @@ class Located:
     advice: tuple[str, ...] = ()
     shared: tuple[SharedTensor, ...] = ()
     emulated: bool = False
+
+    def __repr__(self) -> str:
+        nodes = ", ".join(f"{node.name} ({node.op_type})" for node in self.nodes)
+        return f"<Located: {one_line('; '.join(filter(None, (self.sentence, nodes, *self.advice))))}>"
 
     @property
     def sentence(self) -> str:

@@ -36,6 +36,9 @@ _NEWEST_IR_VERSION = 13
 _FIRST_WITH_CONSTANTS = 4
 """The IR version from which on an initializer need not be an input, which a caller may replace."""
 
+_OLDEST_OPSET = 7
+"""The first opset of which onnxruntime has every operator."""
+
 _RELEASED_ONLY = "ALLOW_RELEASED_ONNX_OPSET_ONLY"
 _UNRELEASED = "official released onnx opset"
 RUN_OPTIONS: ContextVar[ort.RunOptions | None] = ContextVar("options of runs", default=None)
@@ -317,6 +320,8 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
             f"{what}: {message[:1000]}", f"{where}, computed from input {inputs}", expected, fix
         )
     fix = "check the node with onnx.checker.check_model, or export the model again"
+    if any(o.version < _OLDEST_OPSET and o.domain in ("", "ai.onnx") for o in model.proto.opset_import):
+        fix = "convert the model with onnx.version_converter to opset 11 or later"
     return ConversionError(f"{what}: {message[:1000]}", where, "a model that onnxruntime runs", fix)
 
 

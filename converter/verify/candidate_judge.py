@@ -15,6 +15,7 @@ from trtsmith.converter.verify.constant_outputs import lost_constants
 from trtsmith.converter.verify.findings import INFINITE_WEIGHTS, NOT_FINITE, Finding, finding
 from trtsmith.converter.verify.infinite_weights import infinite_weights
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
+from trtsmith.converter.verify.no_values import always_empty, arrays_with_nan
 from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
 from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.sensitivity import (
@@ -148,7 +149,10 @@ def _explained(verdict: Verdict, baseline: Baseline) -> Verdict:
     verdict = replace(verdict, findings=(*verdict.findings, *lost))
     if any(one.finding.kind == NOT_FINITE for one in verdict.left_out):
         weights = (finding(INFINITE_WEIGHTS, told=told) for told in infinite_weights(baseline.model))
-        verdict = replace(verdict, findings=(*verdict.findings, *weights))
+        nan = arrays_with_nan(baseline.model, baseline.sets[0].feeds)
+        verdict = replace(verdict, findings=(*verdict.findings, *weights, *nan))
+    if empty := [one.output for one in verdict.left_out if one.finding.kind == "trivial"]:
+        verdict = replace(verdict, findings=(*verdict.findings, *always_empty(baseline.model, empty)))
     if verdict.status == DISAGREE:
         verdict = _of_the_reference(verdict, baseline)
     if baseline.expected is not None:

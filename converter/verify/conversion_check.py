@@ -450,7 +450,7 @@ def prepare(
         fed,
         source,
         request.tolerances,
-        load_expected(expected, outputs) if expected is not None else references.outputs(original, fed),
+        load_expected(expected, outputs, fed) if expected is not None else references.outputs(original, fed),
         request.mode,
         gpu,
         references,

@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-NOT_FINITE, INFINITE_WEIGHTS = "not finite", "infinite weights"
-"""Kinds of findings: an output that is NaN or infinite everywhere, and the model's own weights that may make it so."""
+NOT_FINITE, INFINITE_WEIGHTS, NAN_GIVEN = "not finite", "infinite weights", "NaN given"
+"""Kinds of findings: an output that is NaN or infinite everywhere, and what may make it so: weights of the model that are
+infinite, or NaN in an input or a weight.
+"""
+
+ALWAYS_EMPTY = "always empty"
+"""Kind of a finding: why no input fills an empty output."""
 
 
 @dataclass(frozen=True)

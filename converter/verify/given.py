@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,9 +45,12 @@ def without_inputs(outputs: str, fix: str = "add --inputs FILE.npz") -> UsageErr
     return UsageError(what, outputs, "the inputs that they were computed from, too", fix)
 
 
-def load_expected(source: ArraySource, outputs: Sequence[onnx.ValueInfoProto]) -> dict[str, np.ndarray]:
+def load_expected(
+    source: ArraySource, outputs: Sequence[onnx.ValueInfoProto], inputs: Collection[str] = ()
+) -> dict[str, np.ndarray]:
     """Loads the model's outputs by name and in its types, from a file or arrays.
 
+    inputs: names of arrays of --inputs, whose file may be given by mistake.
     UsageError if one is missing, is none of the model's, or is of a type that does not become the model's.
     """
     where, names = named_source("--expected", source), [value.name for value in outputs]
@@ -57,9 +60,19 @@ def load_expected(source: ArraySource, outputs: Sequence[onnx.ValueInfoProto]) -
     if isinstance(source, Path) and source.suffix == ".npy":
         raise _nameless(source, specs, where, "--expected", "output")
     arrays = load_arrays(source, "--expected")
+    if arrays and arrays.keys() <= set(inputs) - set(names):
+        fix = "these are the model's inputs: give the outputs that your framework computes from them"
+    else:
+        fix = _line_for(arrays, names, specs, source)
+    return of_the_models_types(fitting_outputs(arrays, names, where, fix), outputs, where)
+
+
+def _line_for(
+    arrays: Mapping[str, np.ndarray], names: Sequence[str], specs: Sequence[InputSpec], source: ArraySource
+) -> str:
+    """The line of numpy that makes arrays of other names fit; "" where none is known."""
     other = arrays.keys() != set(names) and bool(specs)
-    line = fitting_line(arrays, specs, source, "--expected") if other else ""
-    return of_the_models_types(fitting_outputs(arrays, names, where, line), outputs, where)
+    return fitting_line(arrays, specs, source, "--expected") if other else ""
 
 
 def of_the_models_types(
@@ -139,22 +152,22 @@ def _tensor(
 
 
 def fitting_outputs(
-    arrays: Mapping[str, np.ndarray], outputs: Sequence[str], where: str, line: str = ""
+    arrays: Mapping[str, np.ndarray], outputs: Sequence[str], where: str, fix: str = ""
 ) -> dict[str, np.ndarray]:
     """Returns the model's outputs by name, from arrays that the user gave at `where`. UsageError as for `load_expected`.
 
-    line: of numpy, that makes them fit; "" where none is known.
+    fix: for arrays of other names; "" where none is known.
     """
     problems = []
     for name in outputs:
         if name not in arrays:
             what, have = f"no array for output {name!r}", ", ".join(map(repr, arrays)) or "nothing"
             expected = f"an array for each of {', '.join(map(repr, outputs))}"
-            problems.append(Problem(what, where, expected, line or f"it holds {have}: add it"))
+            problems.append(Problem(what, where, expected, fix or f"it holds {have}: add it"))
     for name in arrays:
         if name not in outputs:
             what, expected = f"the model has no output {name!r}", "one of: " + ", ".join(map(repr, outputs))
-            problems.append(Problem(what, where, expected, line or "correct or remove the array"))
+            problems.append(Problem(what, where, expected, fix or "correct or remove the array"))
     if problems:
         raise UsageError(problems)
     return {name: arrays[name] for name in outputs}
@@ -361,7 +374,8 @@ def given_outputs(
     """
     names = [value.name for value in outputs]
     if expected is not None:
-        found, where = [load_expected(expected, outputs)], named_source("--expected", expected)
+        fed = inputs.arrays[0] if inputs is not None else ()
+        found, where = [load_expected(expected, outputs, fed)], named_source("--expected", expected)
     elif load_outputs is not None:
         where = f"--load-outputs {load_outputs}"
         read = load_outputs_json(load_outputs, "--load-outputs")

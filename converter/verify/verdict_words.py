@@ -13,7 +13,7 @@ from trtsmith.converter.model.model_bytes import ModelBytes
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost
-from trtsmith.converter.verify.findings import INFINITE_WEIGHTS, NOT_FINITE, Finding
+from trtsmith.converter.verify.findings import ALWAYS_EMPTY, INFINITE_WEIGHTS, NAN_GIVEN, NOT_FINITE, Finding
 
 _EXPORTED_FILE = "model.onnx"
 
@@ -85,7 +85,7 @@ NOTES: Mapping[str, str] = {
     "definition differs": "with trtsmith's definition of {operators}, onnxruntime gives another {output!r}{place}, too",
     "lost constant": "no input changes {output!r}: {node} ({op_type}) {how} in float16, which holds 6e-08 to 65504; a "
     "number beyond that becomes 0 or infinity when the model is exported",
-    INFINITE_WEIGHTS: "{told}",
+    **dict.fromkeys((INFINITE_WEIGHTS, NAN_GIVEN, ALWAYS_EMPTY), "{told}"),
 }
 """By kind, what is to be known of the engine or of the reference: lines of their own."""
 
@@ -142,6 +142,9 @@ _OTHER_INPUTS: Mapping[str, str] = {
     "unchanging": "give inputs that change it",
 }
 """By kind, which inputs would do."""
+
+_CAUSES: Mapping[str, str] = {NOT_FINITE: NAN_GIVEN, "trivial": ALWAYS_EMPTY}
+"""By kind, the finding that says what else would do."""
 
 _MANY_UNMATCHED = 0.1
 """Share of a selection above which real inputs are asked for. A choice, not a measurement: scores of generated inputs are
@@ -311,7 +314,8 @@ def _about(left: Sequence[Finding], told: Told) -> str:
     if one.figures.get("is_output") or one.figures.get("given"):
         return _filled(_EXPORTED, one)
     if one.kind in _OTHER_INPUTS:
-        return _with_inputs(told, _OTHER_INPUTS[one.kind])
+        fixes = [cause.figures["fix"] for cause in told.findings if cause.kind == _CAUSES.get(one.kind)]
+        return fixes[0] if fixes else _with_inputs(told, _OTHER_INPUTS[one.kind])
     if one.kind in _FIXES:
         return _filled(_FIXES[one.kind], one)
     if _generated(told):

@@ -32,6 +32,7 @@ from trtsmith.converter.base.options.kinds import (
     positive_int,
     ranges_of,
 )
+from trtsmith.converter.locate.found import Located, NodeReport
 from trtsmith.flags import add_options
 from trtsmith.options import Operators
 
@@ -169,8 +170,12 @@ def test_an_output_in_the_place_of_a_modules_keyword_arguments_is_refused() -> N
 def test_results_are_short_in_a_session(tmp_path: Path) -> None:
     model = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(SPECTRAL), model)
-    shown = repr(trtsmith.check(model))
-    assert shown.startswith("<Analysis: nodes: 1 native, 1 unsupported; problems: ") and len(shown) < 400
+    analysis = trtsmith.check(model)
+    for shown, name in ((repr(analysis), "Analysis"), (repr(analysis.plan), "Plan")):
+        assert shown.startswith(f"<{name}: nodes: 1 native, 1 unsupported; problems: ") and len(shown) < 400
+    node = NodeReport("n", "Erf", "", (), (), {})
+    located = Located("node", "TensorRT", "made up", (node,), advice=("report it",))
+    assert repr(located) == f"<Located: {located.sentence}; n (Erf); report it>"
     shown = [repr(definition) for definition in trtsmith.operators()]
     assert "<OpDef MatrixInverse version 1: x -> output; 3 aliases>" in shown and max(map(len, shown)) < 200
 

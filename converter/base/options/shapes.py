@@ -161,7 +161,9 @@ def profile_for(
                     f"the model has no input {name!r}",
                     f"shapes of {name!r}",
                     "one of: " + ", ".join(map(repr, known)),
-                    "correct the name",
+                    f"--shapes {suggest(having[0], inputs)}"
+                    if (having := [spec for spec in inputs if name in spec.names])
+                    else "correct the name",
                 )
             )
     for spec in inputs:
@@ -403,7 +405,8 @@ def _malformed(flag: str, text: str, form: str) -> UsageError:
             what += ": a range has three, and two are given"
             parts.insert(1, parts[1])
         if len(parts) in (1, 3) and len({part.lower().count("x") for part in parts}) == 1:
-            fix = f"{flag} {name}={':'.join(parts)}"
+            condition = "" if "x" in parts[0].lower() else f", if {name!r} is an input of one dimension"
+            fix = f"{flag} {name}={':'.join(parts)}{condition}"
     return UsageError(what, f"{flag} {text}", form, fix)
 
 

@@ -56,11 +56,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.output, (*given, cache), "-o", "the file of the outputs", ARRAYS, force=options.force
     )
     check_cache(cache, given, force=options.force)
-    described = (
-        describe_bundle(options.engine, options.flavour) if options.list and find_gpu() is None else None
-    )
-    if described is not None:
-        console.result(render_description(described))
+    if options.list and find_gpu() is None:
+        console.result(render_description(describe_bundle(options.engine, options.flavour)))
         return EXIT_OK
     feeds = load_arrays(options.inputs, "--inputs") if options.inputs and not options.list else {}
     request = run_of(options.engine, options)

@@ -204,11 +204,12 @@ def _no_module(given: Any) -> UsageError:
             "a torch.nn.Module: weights have no graph",
             "build the module that the weights are of, load them with its load_state_dict, and give the module",
         )
+    fix = "write a torch.nn.Module whose forward calls it" if callable(given) else "give the module itself"
     return UsageError(
         f"an object of the type {type(given).__module__}.{type(given).__qualname__} cannot be converted",
         "model",
         "a torch.nn.Module or torch.export.ExportedProgram; a path, an onnx.ModelProto, or its bytes",
-        "torch.export.export a ScriptModule's source, or write a module that calls the function",
+        fix,
     )
 
 

@@ -9,9 +9,13 @@ from typing import Any
 
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.engine.builder.build_request import EngineTensor, Profile
-from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.manifest import items, profiles, read_manifest, tensors, text
-from trtsmith.converter.engine.bundle.run_from_bundle import Manifest, manifest_of
+from trtsmith.converter.engine.bundle.run_from_bundle import (
+    Manifest,
+    checked_manifest,
+    manifest_of,
+    without_manifest,
+)
 
 REGISTERING = "libregister_plugins.so"
 """The library of docs/guides/deploy.md, which registers ours where a program opens it with dlopen."""
@@ -77,25 +81,10 @@ def _facts(document: Mapping[str, Any]) -> Facts:
 
 def read_facts(engine: Path) -> Facts:
     """Reads the manifest beside the engine. UsageError if there is none, or if it is another engine's."""
-    facts, path = read_manifest(engine, _facts), manifest_path(engine)
-    if not engine.is_file():
-        raise UsageError("There is no such file.", str(engine), "an engine", "correct the path")
-    if engine.suffix == ".onnx":
-        fix = "name its engine, which `trtsmith convert` makes"
-        raise UsageError("The file's name says that it is a model.", str(engine), "an engine", fix)
+    checked_manifest(engine)
+    facts = read_manifest(engine, _facts)
     if facts is None:
-        expected = "the manifest that `trtsmith convert` writes beside the engine"
-        fix = "copy it from where the engine was built, or convert the model again"
-        raise UsageError("there is no manifest beside the engine", str(path), expected, fix)
-    digest = file_digest(engine)
-    hashes = facts.made.files.values()  # by any name: a bundle may be renamed
-    if digest not in hashes:
-        raise UsageError(
-            "the engine is not the one that its manifest describes",
-            f"{engine}, {path.name}",
-            f"a file with one of the hashes {', '.join(hashes)}",
-            "convert the model again, or copy engine and manifest together",
-        )
+        raise without_manifest(engine)
     return facts
 
 

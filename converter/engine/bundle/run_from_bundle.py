@@ -103,6 +103,9 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
     if engine.suffix == ".onnx":
         fix = f"name its engine; without one: trtsmith convert {shlex.quote(str(engine))}"
         raise UsageError("The file's name says that it is a model.", str(engine), "an engine", fix)
+    if (name := engine.name.removesuffix(".manifest.json")) != engine.name:
+        fix = f"name the engine beside it: {shlex.quote(str(engine.with_name(f'{name}.plan')))}"
+        raise UsageError("The file's name says that it is a manifest.", str(engine), "an engine", fix)
     manifest = read_manifest(engine, manifest_of)
     if manifest is None:
         return None
@@ -129,10 +132,12 @@ def manifest_of(document: Mapping[str, Any]) -> Manifest:
 
 def _check_engine(manifest: Manifest, engine: Path, flavour: str) -> None:
     if manifest.digest not in manifest.files.values():
+        # by any name: a bundle may be renamed
+        engines = [digest for name, digest in manifest.files.items() if not name.endswith(".so")]
         raise UsageError(
             "The manifest beside the engine belongs to another engine.",
             f"{engine}, {manifest_path(engine)}",
-            f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {manifest.digest}",
+            f"an engine with the hash {' or '.join(engines)}; this one has {manifest.digest}",
             "convert the model again, or move the manifest away if the engine is not trtsmith's",
         )
     if flavour not in ("auto", manifest.flavour):
@@ -188,15 +193,23 @@ class EngineDescription:
     profiles: int
 
 
-def describe_bundle(engine: Path, flavour: str = "auto") -> EngineDescription | None:
-    """Describes the engine by its manifest; None without one.
+def describe_bundle(engine: Path, flavour: str = "auto") -> EngineDescription:
+    """Describes the engine by its manifest.
 
-    UsageError where the engine is missing, or is not the one that the manifest is about, or that is not to be read.
+    UsageError where engine or manifest is missing, or they are not of each other, or the manifest is not to be read.
     """
     made = checked_manifest(engine, flavour)
-    if made is None:
-        return None
-    return read_manifest(engine, lambda document: _description(document, made))
+    described = None if made is None else read_manifest(engine, lambda document: _description(document, made))
+    if described is None:
+        raise without_manifest(engine)
+    return described
+
+
+def without_manifest(engine: Path) -> UsageError:
+    """The error for an engine without the manifest from which it is to be described."""
+    expected = "the manifest that `trtsmith convert` writes beside the engine"
+    fix = "copy it from where the engine was built, or convert the model again"
+    return UsageError("there is no manifest beside the engine", str(manifest_path(engine)), expected, fix)
 
 
 def _description(document: Mapping[str, Any], made: Manifest) -> EngineDescription:

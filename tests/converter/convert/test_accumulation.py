@@ -14,6 +14,7 @@ from tests.converter.cli.commands.running import trtsmith
 from tests.converter.models import written
 from tests.converter.rewrite.precision.networks import T, made_in, network, normal
 from tests.converter.verify.judging import judged_engine_of
+from trtsmith.converter.convert import accumulation
 from trtsmith.converter.convert.accumulation import BEARABLE
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -181,6 +182,19 @@ def test_without_inputs_no_sum_is_tried_and_that_is_said(tmp_path: Path) -> None
     assert (
         "0 of 3 nodes" in report.sums.line()
         and "untried: the sizes of the inputs are not known" in report.sums.line()
+    )
+
+
+def test_sums_that_rounding_hides_are_not_tried_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict compares such outputs in other ways, as rows of detections: they are not said to be incomparable."""
+    monkeypatch.setattr(accumulation, "_allowed", lambda *_: {})
+    _, report = reduced(*difference(tmp_path))
+    assert report.sums is not None
+    assert (
+        "untried: number by number, rounding values to float16 alone changes every output"
+        in report.sums.line()
     )
 
 

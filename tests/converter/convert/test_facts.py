@@ -48,10 +48,17 @@ def test_values_that_an_example_gave_are_warned_of_and_those_of_the_flag_are_not
     assert "'size' has the values [4] of --inputs" in warning and "--values size=MIN:OPT:MAX" in warning
 
 
-def test_gpus_without_kernels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_without_kernels_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libraries, "manifest", lambda path: {"cuda_architectures": "86-real 90-real"})
     built = replace(BUILT, targets=("sm86", "sm89", "sm100", "sm75"))
     (warning,) = coverage(PLAN, built)
     assert "no kernels for sm100, sm75 (it was built for 86-real 90-real)" in warning
+    library = str(libraries.plugin_library())
+    assert library in warning and "TRTSMITH_CUDA_ARCHITECTURES=release make -C " in warning
+    monkeypatch.setattr(
+        "trtsmith.converter.convert.facts.SOURCES", tmp_path
+    )  # an installation has no Makefile
+    (warning,) = coverage(PLAN, built)
+    assert "TRTSMITH_CUDA_ARCHITECTURES=release pip install --force-reinstall --no-deps ." in warning
     assert coverage(PLAN, BUILT) == ()
     assert coverage(Plan((), (), ()), built) == ()  # no plugin is needed

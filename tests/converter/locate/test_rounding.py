@@ -18,7 +18,7 @@ from trtsmith.converter.base.errors import ConversionError
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.locate.describe import MOST_NAMED, advice
+from trtsmith.converter.locate.describe import MOST_FLAGS, advice
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.node_judge import arithmetic
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
@@ -254,10 +254,16 @@ def test_flags_are_written_so_that_a_shell_reads_them() -> None:
 
 
 def test_of_many_nodes_the_ends_are_told() -> None:
-    graph = reduction(*["Conv"] * 20)
-    names = [name for name, _ in graph.nodes][2 : 2 + MOST_NAMED + 1]
+    graph = reduction(*["Conv"] * 50)
+    names = [name for name, _ in graph.nodes][2 : 2 + MOST_FLAGS + 1]
     said = advice("fp16", (), graph, names)[0]
-    assert "9 of 20 nodes" in said and "from 'n2' (Conv) to 'n10' (Conv)" in said and "'n5'" not in said
+    assert "33 of 50 nodes" in said and "from 'n2' (Conv) to 'n34' (Conv)" in said and "'n5'" not in said
+
+
+def test_the_flags_of_fifteen_nodes_are_written_out() -> None:
+    names = [f"n{i}" for i in range(15)]
+    flags = " ".join(f"--keep-fp32 {name}" for name in names)
+    assert f"add {flags} to the conversion" in advice("fp16", (), reduction(*["Conv"] * 20), names)[0]
 
 
 def test_the_tolerance_that_is_named_allows_what_was_seen() -> None:

@@ -110,6 +110,13 @@ def test_dtypes(tmp_path: Path, dtype: type) -> None:
     assert np.array_equal(run(load_model(tmp_path / "a.onnx"), {"x_w": x})["y_w"], x + value)
 
 
+def test_an_opset_that_is_too_old_is_the_cause(tmp_path: Path) -> None:
+    written(tmp_path / "a.onnx", "(float[2] x) => (float[2] y) { y = Relu (x) }", opset=3)
+    with pytest.raises(ConversionError, match="cannot open") as raised:
+        run(load_model(tmp_path / "a.onnx"), {"x": np.ones(2, np.float32)})
+    assert raised.value.problems[0].fix.startswith("convert the model with onnx.version_converter to opset")
+
+
 @pytest.mark.parametrize("ir_version", [3, 10, 14])
 def test_ir_versions(tmp_path: Path, ir_version: int) -> None:
     proto = add_model({"w": weight(np.float32)})

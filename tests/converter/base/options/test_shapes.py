@@ -175,6 +175,16 @@ def test_a_dimension_of_two_inputs_has_one_usual_size() -> None:
     assert problem.fix == "--shapes pts=1x3:2x3:8x3"
 
 
+def test_sizes_of_a_dimension_are_answered_with_the_shapes_of_its_input() -> None:
+    with pytest.raises(UsageError) as error:
+        parse_shapes(["B=1:8"])
+    assert error.value.problems[0].fix == "--shapes B=1:8:8, if 'B' is an input of one dimension"
+    with pytest.raises(UsageError) as error:
+        profile_for([InputSpec("pose", "float32", (None, 3), ("B", ""))], parse_shapes(["B=1:8:8"]))
+    problem = error.value.problems[0]
+    assert (problem.what, problem.fix) == ("the model has no input 'B'", "--shapes pose=1x3:1x3:8x3")
+
+
 def test_every_wrong_input_is_named_at_once() -> None:
     ranges = parse_shapes(["z=1", "f=2x3", "e=1x4"])
     other = InputSpec("e", "int64", (None, 3), ("", ""))

@@ -139,6 +139,10 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx --inputs relu.onnx -o o.plan --force", "cannot be read"),
         ("convert inverse.onnx --inputs x.npz -o o.plan --force", "float32[2, 4, 4]"),
         ("convert relu.onnx --inputs x.npz --expected x.npz -o o.plan --force", "no array for output 'y'"),
+        (
+            "convert relu.onnx --inputs x.npz --expected x.npz -o o.plan --force",
+            "these are the model's inputs",
+        ),
         ("convert relu.onnx --expected y.npz -o o.plan --force", "outputs are given without their inputs"),
         (
             "convert relu.onnx --expected y.npz -o o.plan --force --no-verify",

@@ -15,7 +15,7 @@ from tests.converter.cli.commands.running import Cli, refused, refuses
 from tests.converter.models import written
 from trtsmith.converter.cli.commands import run as run_command
 from trtsmith.converter.engine.builder.build_request import Profile
-from trtsmith.converter.engine.builder.gpu import find_gpu
+from trtsmith.converter.engine.builder.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
@@ -115,6 +115,9 @@ def test_list_without_a_gpu_is_the_manifests(folder: Path, cli: Cli) -> None:
     refused(cli("run m.plan --list"), 2, "belongs to another engine")
     (folder / "m.manifest.json").write_text("{}")
     refused(cli("run m.plan --list"), 2, "The engine's manifest cannot be read")
+    refused(cli("run m.manifest.json --list"), 2, "name the engine beside it: m.plan")
+    (folder / "m.manifest.json").unlink()
+    refused(cli("run m.plan --list"), 2, "there is no manifest beside the engine")
     refused(cli("run none.plan --list"), 2, "There is no such file")
 
 
@@ -132,7 +135,8 @@ def test_list_without_a_gpu_needs_no_plugin_library(folder: Path, cli: Cli) -> N
     assert ran.code == 0 and "input  x\\ny  float32[2]" in ran.out and "profile" not in ran.out
 
 
-def test_list(asked: list[RunRequest], cli: Cli) -> None:
+def test_list(asked: list[RunRequest], cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_command, "find_gpu", lambda: Gpu("NVIDIA H200", (9, 0)))
     for more in ("", "--inputs none.npz"):  # which are not read for it
         ran = cli(f"run m.plan --list {more}")
         assert (ran.code, ran.out, ran.err) == (0, LISTED, "")

@@ -93,3 +93,28 @@ def test_the_search_for_generated_inputs_has_the_sizes(here: Path, cli: Cli) -> 
     words = next_command(ran, "finds the nodes to keep in float32")
     assert words[:4] == ["locate", "my model.onnx", "--precision", "fp16"] and "x=1x64:4x64:4x64" in words
     assert cli("", *words).code == 3
+
+
+PRODUCT = "(float[2,3] x) => (float[2,4] y) { y = MatMul (x, w) }"
+EMPTY = "(float[0,3] x) => (float[0,3] y) { y = Relu (x) }"
+SELECTION = "(float[1,9,4] b, float[1,2,9] s) => (int64[K,3] y) { y = NonMaxSuppression (b, s) }"
+NO_INPUTS_HELP = "next: export the model again, .*: no inputs help"
+
+
+@pytest.mark.parametrize(
+    ("model", "weight", "element", "next_line", "note"),
+    [
+        (PRODUCT, np.nan, 1, NO_INPUTS_HELP, "initializer 'w' has 12 NaN values"),
+        (PRODUCT, 1, np.nan, "next: give inputs without NaN: --inputs FILE.npz", "input 'x' has 6 NaN values"),
+        (EMPTY, 1, None, NO_INPUTS_HELP, "output 'y' is always empty: its size at axis 0 is 0 in the model"),
+        (SELECTION, 1, None, NO_INPUTS_HELP, "NonMaxSuppression 'y' selects no box: its max_output_boxes_per_class is 0"),
+    ],
+)  # fmt: skip
+def test_other_inputs_are_advised_only_where_they_help(
+    model: str, weight: float, element: float | None, next_line: str, note: str, here: Path, cli: Cli
+) -> None:
+    written(here / "m.onnx", model, {"w": np.full((3, 4), weight, np.float32)})
+    np.savez("x.npz", x=np.full((2, 3), element or 1, np.float32))
+    ran = cli("convert -q m.onnx -o m.plan", *([] if element is None else ["--inputs", "x.npz"]))
+    assert ran.code == 4 and f"\n{note}\n" in ran.out, ran
+    assert re.search(f"^{next_line}$", ran.out, re.M), ran.out

@@ -92,6 +92,7 @@ def test_another_model_than_the_engines(engine: FakeEngine, cli: Cli) -> None:
     [
         ("--expected y.npz", "outputs are given without their inputs"),
         ("--inputs many.npz", "is outside the optimization profile"),
+        ("--inputs x.npz --expected x.npz", "these are the model's inputs"),
         ("--inputs x.npz --expected whole.npz", "is int64, and the model's is float32"),
         ("--inputs x.npz --shapes x=1x4x4", "--shapes and --inputs are both given"),
         ("--rtol q:1", "the model has no output 'q'"),

@@ -261,6 +261,14 @@ def test_what_is_no_module_with_an_example(module: Any, args: Any, kind: Any, wo
     assert words in refused(module, args, kind=kind).what
 
 
+@pytest.mark.parametrize(
+    ("given", "fix"),
+    [(torch.relu, "write a torch.nn.Module whose forward calls it"), (None, "give the module itself")],
+)
+def test_a_function_is_put_into_a_module(given: Any, fix: str) -> None:
+    assert refused(given, (torch.rand(2),), kind=trtsmith.UsageError).fix == fix
+
+
 def test_numpy_arrays_are_refused_where_the_module_does_not_take_them() -> None:
     class Scaled(nn.Module):
         def forward(self, x: torch.Tensor, options: dict[str, np.ndarray] | None = None) -> torch.Tensor:

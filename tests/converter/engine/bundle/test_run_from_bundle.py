@@ -97,9 +97,10 @@ def test_embedded_libraries_are_not_loaded_again(tmp_path: Path) -> None:
 
 
 def test_manifest_of_another_engine(tmp_path: Path) -> None:
-    engine = bundle(tmp_path, {})
+    engine = bundle(tmp_path, {"a.so": b"library a"})
     engine.write_bytes(b"another engine")
-    assert "belongs to another engine" in problem_of(lambda: request_for(engine))
+    text = problem_of(lambda: request_for(engine))
+    assert "belongs to another engine" in text and f"the hash {digest(b'engine')};" in text
 
 
 def test_renamed_bundle_is_still_one(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_casts_are_told(tmp_path: Path) -> None:
             "Python backend has no type for bfloat16",
         ),
         ({"tensorrt": RTX, "files_more": {"libmine.so": "sha256:0"}}, "plugin library libmine.so is missing"),
-        ({"files": {"model.plan": "sha256:0"}}, "not the one that its manifest describes"),
+        ({"files": {"model.plan": "sha256:0"}}, "belongs to another engine"),
         ({"inputs": [tensor("x", [1], "float8_e4m3fn")]}, "no type for float8_e4m3fn"),
         ({"inputs": None, "profiles": None}, ""),
     ],
