@@ -139,9 +139,11 @@ class OutputFolder:
                     (parent / name).unlink()
 
     def _check_own(self) -> None:
-        """Raises UsageError for a folder of other files. A batch leaves its lock there; a copy may lack it."""
+        """Raises UsageError for a folder of other files that are not hidden. A batch leaves its lock there; a copy may lack
+        it.
+        """
         names = {path.name for path in self.folder.iterdir()}
-        if names and not names & {LOCK, RESULTS}:
+        if not names & {LOCK, RESULTS} and any(not name.startswith(".") for name in names):
             raise UsageError(
                 "the folder has files, and no batch wrote results into it",
                 f"-o {self.folder}",
