@@ -12,12 +12,18 @@ TensorRT-RTX 1.6.1 takes the pair for one Cast from the first type to the last: 
 then to float32 comes out as 200, one that is cast to int8 and then to int32 as 200 (seen on an H200, for every last
 type). Of the pairs of all other types it drops only what the type in between rounds away of an integer.
 
+Leaves out the Casts between an exact product of integers and the floats that are computed from it, as each dynamically
+quantized layer has them.
+
+On an H200 TensorRT-RTX 1.6.1 gave NaN for a product of several columns beside one of a single column on the same input, both
+between two Casts (text2tashkeel's third network).
+
 Truncates a product of one column in float32, where the model casts it to an integer and back.
 
 TensorRT-RTX 1.6.1 leaves out the second Cast: the bits of the integers are taken for numbers (1e-45 for 1, NaN for -1). Seen
 on an H200 for MatMul and Gemm with a result of one column and a dynamic number of rows, with an Add or a Relu in between, if
 anything is computed from the float32 numbers. A Squeeze between product and Cast keeps them apart; two and more columns,
-convolutions and vectors are right. That is how a dynamically quantized layer with one output ends.
+convolutions and vectors are right.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from __future__ import annotations
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
+from trtsmith.converter.rewrite.rules.quantized.exact_products import EXACT_SUM
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -46,13 +53,23 @@ _BETWEEN = 4
 """Operators between product and Cast that are looked through. The new form is as good where nothing is fused."""
 
 
+@node_rule("exact-casts", "Cast")
+def exact_casts_rule(node: NodeView) -> Replacement | None:
+    """Reads the sum of a product of integers as the float32 that it is, in place of a Cast to int32 and back."""
+    whole = _cast_before(node)
+    if whole is None or whole.proto.doc_string != EXACT_SUM or node.attributes["to"] not in _FLOATS:
+        return None
+    w, to = Writer(node), node.attributes["to"]
+    total = w.value(whole.input(0))
+    result = total if to == NUMBERS["float32"] else w.Cast(total, to=to)
+    return Replacement(w.finish(result), "the float32 sum itself")
+
+
 @node_rule("column-casts", "Cast", opset=9, faults=_COLUMN_FAULTS)
 def column_casts_rule(node: NodeView) -> Replacement | None:
     """Truncates a product of one column by float arithmetic, in place of a Cast to an integer and back."""
-    whole = node.maker(0)
-    while whole is not None and whole.is_a("Identity"):
-        whole = whole.maker(0)
-    if whole is None or not whole.is_a("Cast") or node.dtype(0) not in ("int32", "int64"):
+    whole = _cast_before(node)
+    if whole is None or node.dtype(0) not in ("int32", "int64"):
         return None
     shape = whole.shape(0)
     floats = whole.dtype(0) == "float32" and node.attributes["to"] in _FLOATS
@@ -67,6 +84,14 @@ def column_casts_rule(node: NodeView) -> Replacement | None:
         "truncated in float32",
         notes=(node.because(_COLUMN_FAULTS, "it is truncated without a Cast"),),
     )
+
+
+def _cast_before(node: NodeView) -> NodeView | None:
+    """The Cast that makes the node's input, perhaps through Identity."""
+    maker = node.maker(0)
+    while maker is not None and maker.is_a("Identity"):
+        maker = maker.maker(0)
+    return maker if maker is not None and maker.is_a("Cast") else None
 
 
 def _is_product(cast: NodeView) -> bool:
@@ -116,10 +141,8 @@ def narrow_casts_rule(node: NodeView) -> Replacement | None:
     narrow, to = node.dtype(0), node.attributes["to"]
     if narrow is None or narrow not in RANGES or to not in _WIDE:
         return None
-    inner = node.maker(0)
-    while inner is not None and inner.op_type == "Identity":
-        inner = inner.maker(0)
-    if inner is None or inner.op_type != "Cast" or inner.domain:
+    inner = _cast_before(node)
+    if inner is None:
         return None
     if narrow == "int8" and not node.made:
         return None  # TensorRT casts to int8 and back

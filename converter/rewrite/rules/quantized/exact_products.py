@@ -20,6 +20,8 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.operands import IntegerOperand
 
 EXACT = 2**24
+EXACT_SUM = "of a sum of integers that float32 has exactly"
+"""The doc_string of such a Cast to int32: a Cast back to a float type may read the sum itself."""
 MOST_PARTS = 8
 """Parts of a reduction before its second operand is split: two products of the whole are cheaper then."""
 
@@ -40,7 +42,9 @@ class Sum:
     def as_int32(self, w: Writer) -> Value:
         if self.bound is None:
             return self.value
-        return w.Cast(self.value, to="int32")
+        result = w.Cast(self.value, to="int32")
+        w.nodes[-1].doc_string = EXACT_SUM
+        return result
 
 
 @dataclass(frozen=True)
