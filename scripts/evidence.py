@@ -115,7 +115,7 @@ def run_stale(rows: Sequence[RecordRow], options: argparse.Namespace) -> int:
             if not mine
             else "the commit is not known"
         )
-        print(f"{wrong}; expected: an H200 or H100, and .git or --commit HASH", file=sys.stderr)
+        print(f"{wrong}; expected: an H200, and .git or --commit HASH", file=sys.stderr)
         return 2
     clock = Clock.of(options.seconds)
     queue = []

@@ -34,11 +34,9 @@ ENGINES_RECORDS = [
         "_onnx",
         "_rules",
         "_judged",
-        "_bevdet",
         "_layers",
         "_stress",
         "_operators",
-        "_networks",
     )
 ]
 """The newest first."""

@@ -12,11 +12,7 @@ from typing import Any, NamedTuple
 from docpages.marks import markdown_table, table_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-RECORDS = [
-    *(FOLDER / "h200" / f"networks{which}.json" for which in ("_fp32_bf16", "", "_earlier")),
-    *(FOLDER / "h100" / f"networks{which}.json" for which in ("", "_earlier", "_sparse4d")),
-]
-"""The newest first: of the others only what it has not."""
+RECORDS = [FOLDER / "h200" / f"networks{which}.json" for which in ("", "_more")]
 
 WAYS = (
     "plugins",
@@ -24,7 +20,6 @@ WAYS = (
     "native",
     "GridSample",
     "eager",
-    "compile",
     "compile, CUDA graphs",
 )
 
@@ -52,13 +47,14 @@ def network_layers() -> str:
 
 
 def measured(records: Sequence[Record]) -> list[tuple[Record, Record]]:
-    """Each network, batch and precision with the newest record of its times."""
-    found: dict[tuple[Any, ...], tuple[Record, Record]] = {}
-    for record in records:
-        for row in record["rows"]:
-            if any("median_ms" in way for way in row.get("rows", {}).values()):
-                found.setdefault((row["network"], row["batch"], row["precision"]), (row, record))
-    return [found[key] for key in sorted(found)]
+    """Each network, batch and precision that was timed, with its record."""
+    found = [
+        (row, record)
+        for record in records
+        for row in record["rows"]
+        if any("median_ms" in way for way in row.get("rows", {}).values())
+    ]
+    return sorted(found, key=lambda pair: (pair[0]["network"], pair[0]["batch"], pair[0]["precision"]))
 
 
 def render(records: Sequence[Record]) -> str:
@@ -101,12 +97,11 @@ def _mib(size: int | None) -> str:
     return "" if size is None else f"{size / 2**20:.0f} MiB"
 
 
-TITLES = ("plugins", "softmax apart", "native", "GridSample", "eager", "compiled", "compiled, graphs")
+TITLES = ("plugins", "softmax apart", "native", "GridSample", "eager", "compiled, graphs")
 COLUMNS: Mapping[str, Callable[[tuple[Record, Record]], str]] = {
     "network": lambda pair: pair[0]["network"],
     "batch": lambda pair: str(pair[0]["batch"]),
     "precision": lambda pair: pair[0]["precision"],
-    "GPU": lambda pair: pair[1]["gpu"].split()[1],
     "commit": lambda pair: pair[1]["commit"][:7],
     **{title: partial(_time, way) for title, way in zip(TITLES, WAYS, strict=True)},
     "best of the others": lambda pair: _ratio(pair[0]["rows"]),

@@ -252,55 +252,15 @@ ROWS = (
         "bundle",
     ),
     RecordRow(
-        *("h200/engines_networks.json", 9, (*ENGINE, _engines("networks", "network_list"))),
-        _evidence("gpu-engines"),
-        _ENGINES + "networks --networks deformable_detr deformable_detr_grid_sample",
-        "bundle",
-    ),
-    RecordRow(
-        *("h200/engines_bevdet.json", 3, (*ENGINE, _engines("networks", "network_list"))),
-        _evidence("gpu-engines"),
-        _ENGINES + "networks --networks bevdet_view",
-        "bundle",
-    ),
-    RecordRow(
-        *("h200/networks_fp32_bf16.json", 6, _whole(_ATTENTION, "deformable_detr", "bevformer_layer")),
-        _evidence("networks"),
-        _NETWORKS
-        + "deformable_detr bevformer_layer --precision fp32 bf16 --way plugins native GridSample eager",
-        "bundle",
-    ),
-    RecordRow(
-        "h200/networks_earlier.json",
-        9,
+        "h200/networks_more.json",
+        6,
         _whole(
-            (*_ATTENTION, _CONVOLUTION),
-            *("deformable_detr", "centernet_dcn", "bevformer_layer", "basicvsrpp_alignment", "dino_decoder"),
+            (*_ATTENTION, "StateSpaceScan", "FeatureAggregation", "BallNeighbours", "FarthestPointSampling"),
+            *("dino_decoder", "vision_mamba", "pointnet2", "sparse4d_head"),
         ),
         _evidence("networks"),
-        _NETWORKS + "deformable_detr centernet_dcn bevformer_layer basicvsrpp_alignment dino_decoder",
-        "bundle",
-    ),
-    RecordRow(
-        "h100/networks.json",
-        6,
-        _whole(("FeatureAggregation", "StateSpaceScan"), "sparse4d_head", "vision_mamba"),
-        _evidence("networks"),
-        _NETWORKS + "sparse4d_head vision_mamba --precision fp16 fp32 "
-        "--way plugins native 'compile, CUDA graphs' compile eager",
-        "bundle",
-    ),
-    RecordRow(
-        *("h100/networks_earlier.json", 5, _whole(("BallNeighbours", "FarthestPointSampling"), "pointnet2")),
-        _evidence("networks"),
-        _NETWORKS
-        + "pointnet2 --precision fp16 fp32 --way plugins native 'compile, CUDA graphs' compile eager",
-        "bundle",
-    ),
-    RecordRow(
-        *("h100/networks_sparse4d.json", 3, _whole(("FeatureAggregation",), "sparse4d_head")),
-        _evidence("networks"),
-        _NETWORKS + "sparse4d_head --precision fp16 fp32 --way plugins 'compile, CUDA graphs' eager compile",
+        _NETWORKS + "dino_decoder vision_mamba pointnet2 sparse4d_head --precision fp16 fp32 "
+        "--way plugins native 'compile, CUDA graphs' eager",
         "bundle",
     ),
     RecordRow(

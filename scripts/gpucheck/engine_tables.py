@@ -19,15 +19,6 @@ COMPARED = ("fp16 --accumulate fp16", "fp16 --accumulate fp32")
 """Forms that are shown beside these, and need not agree: one of them is the default."""
 
 
-_ONCE_CALLED = {"fp16 --allow-fp16-accumulation": "fp16 --accumulate fp16", "fp16": "fp16 --accumulate fp32"}
-"""Forms by their flags of today, in records that have the first of these: nodes of long sums then stayed in float32."""
-
-
-def _today(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    names = _ONCE_CALLED if any("allow-fp16" in row["precision"] for row in rows) else {}
-    return [{**row, "precision": names.get(row["precision"], row["precision"])} for row in rows]
-
-
 def was_done(record: Mapping[str, Any], step: str) -> bool:
     """Whether a step has findings, unlike one without time left."""
     rows = record["steps"].get(step, {}).get("rows", [])
@@ -65,7 +56,7 @@ def graph_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(network, precision, engine's error, share of the allowed error, verdict), of the output nearest to its limit."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in _today(rows):
+    for row in rows:
         if row["precision"] in (*FORMS, *COMPARED):
             groups[row["network"], row["precision"]].append(row)
     lines: list[tuple[str, ...]] = []
@@ -75,7 +66,7 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             lines.append((network, precision, "", "", reasons[0]))
             continue
         worst = max(group, key=_share)
-        statuses = {row.get("status", "agree" if row["passed"] else "disagree") for row in group}
+        statuses = {row["status"] for row in group}
         verdict = "disagrees" if "disagree" in statuses else "agrees in part" if len(statuses) > 1 else ""
         error, share = worst["engine"], _share(worst)
         figures = (
@@ -157,28 +148,25 @@ def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
     wrong = {row["network"] for row in judged if not row["passed"]}
     forms = [form for form in FORMS if any(row["precision"] == form for row in judged)]
     said = f"{len(names - wrong)} of {len(names)} networks agree, in {', '.join(forms)}"
-    found = Counter(row["status"] for row in judged if "status" in row)
+    found = Counter(row["status"] for row in judged)
     counts = (
         f"{found['agree']} of {found.total()} outputs agree, {found['not comparable']} are not comparable"
     )
-    return f"{said}: {counts}, {found['disagree']} disagree" if found else said
+    return f"{said}: {counts}, {found['disagree']} disagree"
 
 
-def judged_outputs(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def judged_outputs(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows of precisions that must agree, each an output at one size."""
-    return [row for row in _today(rows) if row["precision"] in FORMS]
+    return [row for row in rows if row["precision"] in FORMS]
 
 
 def _share(row: Mapping[str, Any]) -> float:
     """The error as a share of the allowed one. None: an error that is not finite."""
-    if row["engine"] is None or row.get("used", 0.0) is None:
-        return math.inf
-    if "used" in row:
-        return float(row["used"])
-    return float(row["engine"] / row["allowed"]) if row["allowed"] else float(row["engine"] > 0)
+    return math.inf if row["engine"] is None or row["used"] is None else float(row["used"])
 
 
 SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "networks": networks_said,
     "planted": planted_said,
     "sums": lambda rows: (
         f"{sum(not row['problem'] for row in rows)} of {len(rows)} layers sum as conversions expect"
@@ -194,6 +182,10 @@ TABLES: Mapping[str, tuple[tuple[str, ...], Made]] = {
         node_test_rows,
     ),
     "rules": (("rule", "examples", "match", "of these by TF32's error", "others"), rule_rows),
+    "networks": (
+        ("network", "precision", "error of the engine", "of what is allowed", "verdict"),
+        network_rows,
+    ),
     "graphs": (("verdict", "graphs", "the first"), graph_rows),
     "planted": (("planted", "model", "on", "in the node", "named first", "verdict"), planted_rows),
     "stress": (("engine", "graph", "at once", "runs", "wrong"), stress_rows),

@@ -7,7 +7,6 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ import trtsmith
 from docpages import (
     evidence,
     figures,
-    gpu_networks,
     operators,
     python_api,
     real_networks,
@@ -179,22 +177,14 @@ def test_engine_tables_count_every_case() -> None:
     assert engine_tables.graph_rows(graphs) == [("agrees", "11", ""), ("wrong", "1", "seed 7: a \\| b")]
 
 
-FAR = {
-    "network": "n",
-    "precision": "fp32",
-    "engine": 2e-3,
-    "framework": 5e-3,
-    "allowed": 1e-2,
-    "passed": True,
-}
-LOST = {"passed": False}
+FAR = {"network": "n", "precision": "fp32", "engine": 2e-3, "used": 0.2, "status": "agree", "passed": True}
+LOST = {"passed": False, "status": "disagree"}
 
 
 def test_the_output_nearest_to_its_limit_is_shown_and_no_failure_is_lost() -> None:
-    near = {**FAR, "engine": 1e-4, "framework": 6e-5, "allowed": 1.2e-4}
-    refused = {"network": "m", "precision": "fp16", "passed": False, "reason": "not built: no importer"}
+    near = {**FAR, "engine": 1e-4, "used": 0.83}
+    refused = {**LOST, "network": "m", "precision": "fp16", "reason": "not built: no importer"}
     loose = {**FAR, **LOST, "precision": engine_tables.COMPARED[0]}
-    before = [{**FAR, "precision": form} for form in ("fp16", "fp16 --allow-fp16-accumulation")]
     for tests, rows in (
         ([FAR, near, refused], [("n", "fp32", "1.0e-04", "83%", "agrees"), ("m", "fp16", "", "", "not built: no importer")]),
         ([FAR, {**near, **LOST, "engine": None}], [("n", "fp32", "infinite", "", "disagrees")]),
@@ -202,13 +192,14 @@ def test_the_output_nearest_to_its_limit_is_shown_and_no_failure_is_lost() -> No
         assert engine_tables.network_rows(tests) == rows
     for tests in ([FAR, {**near, **LOST}], [loose]):
         assert engine_tables.network_rows(tests)[0][-1] == "disagrees"
-    forms = [row[1] for row in engine_tables.network_rows(before)]
-    assert forms == ["fp16 --accumulate fp32", "fp16 --accumulate fp16"]
     gone = {**FAR, **LOST, "precision": "fp16 with a flag that is gone"}
     for other, said in (
-        (loose, "1 of 1 networks agree, in fp32"),
-        (gone, "1 of 1 networks agree, in fp32"),
-        ({**FAR, **LOST, "network": "k", "precision": "fp16"}, "1 of 2 networks agree, in fp32, fp16"),
+        (loose, "1 of 1 networks agree, in fp32: 1 of 1 outputs agree, 0 are not comparable, 0 disagree"),
+        (gone, "1 of 1 networks agree, in fp32: 1 of 1 outputs agree, 0 are not comparable, 0 disagree"),
+        (
+            {**FAR, **LOST, "network": "k", "precision": "fp16"},
+            "1 of 2 networks agree, in fp32, fp16: 1 of 2 outputs agree, 0 are not comparable, 1 disagree",
+        ),
     ):
         assert engine_tables.networks_said([FAR, other]) == said
 
@@ -224,20 +215,12 @@ def test_what_was_not_done_is_said_to_be_not_run() -> None:
     assert "not run" in evidence.render_engines(record, "rules")
 
 
-def test_networks_are_those_of_the_newest_record_that_has_them() -> None:
-    def record(commit: str, *found: tuple[str, bool]) -> dict[str, Any]:
-        head = {"gpu": "G", "driver": "1", "packages": {"torch": "2"}, "commit": commit}
-        errors = {"engine": 0.1, "framework": 0.1, "allowed": 0.2, "precision": "fp32"}
-        rows = [{"network": name, "passed": passed, **errors} for name, passed in found]
-        return head | {"steps": {"networks": {"rows": rows}}}
-
-    newer, older = record("aaaaaaaa", ("one", True)), record("bbbbbbbb", ("one", False), ("two", True))
-    page = gpu_networks.render([newer, {**newer, "steps": {}}, older])
-    assert "| one | aaaaaaa | fp32 | 1.0e-01 | 50% | agrees |" in page and page.count("| one |") == 1
-    assert (
-        "| two | bbbbbbb |" in page and "At aaaaaaa 1 of 1 networks agree, in fp32. At bbbbbbb 1 of 1" in page
-    )
-    assert "not run" in gpu_networks.render([{**newer, "steps": {}}])
+def test_networks_of_the_models_folder_in_a_table() -> None:
+    rows = [FAR, {**FAR, **LOST, "network": "k"}]
+    record = {"gpu": "G", "driver": "1", "packages": {"torch": "2"}, "steps": {"networks": {"rows": rows}}}
+    page = evidence.render_engines(record, "networks")
+    assert "1 of 2 networks agree, in fp32" in page
+    assert "| n | fp32 | 2.0e-03 | 20% | agrees |" in page and "| k | fp32 |" in page
 
 
 def test_networks_are_counted_by_the_rules_that_they_need(

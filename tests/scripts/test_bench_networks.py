@@ -36,7 +36,7 @@ RECORD: dict[str, Any] = {
                 "plugins, softmax apart": {"median_ms": 2.2},
                 "native": {"median_ms": 5.0, "device_memory": 2**22},
                 "eager": {"median_ms": 9.0, "errors": {"a": 3e-3}},
-                "compile": {"unavailable": "RuntimeError: no"},
+                "compile, CUDA graphs": {"unavailable": "RuntimeError: no"},
             },
         },
         {"network": "other", "precision": "fp32", "batch": 1, "died": "crashes: SIGSEGV"},
@@ -68,13 +68,6 @@ def test_the_best_of_the_others_is_compared() -> None:
 
 def test_layers_of_float16() -> None:
     assert "| net, batch 2 | Conv | 3 | 1.500 | 75 % |" in network_times.render_layers([RECORD])
-
-
-def test_the_newest_record_that_has_times_counts() -> None:
-    newer = RECORD | {"commit": "b", "rows": [RECORD["rows"][1], RECORD["rows"][0] | {"precision": "fp32"}]}
-    older = RECORD | {"rows": [*RECORD["rows"], RECORD["rows"][0] | {"precision": "fp32"}]}
-    found = [(row["precision"], record["commit"]) for row, record in network_times.measured([newer, older])]
-    assert found == [("fp16", "a"), ("fp32", "b")]
 
 
 def test_networks_of_real_size_in_a_table() -> None:

@@ -106,7 +106,7 @@ def test_records_of_times_are_made_alone_and_others_side_by_side(
     ("gpu", "commit", "said"),
     [
         ("NVIDIA GeForce", "abcdef0", "the table has no record of this GPU, NVIDIA GeForce"),
-        ("NVIDIA H100 80GB HBM3", "unknown", "the commit is not known"),
+        ("NVIDIA H200", "unknown", "the commit is not known"),
     ],
 )
 def test_the_gpu_and_the_commit_are_needed(

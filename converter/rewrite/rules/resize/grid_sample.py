@@ -2,7 +2,7 @@
 
 Replaces GridSample of volumes with our plugin for a TensorRT older than 11.2, whose layer samples images alone.
 
-TensorRT-RTX has had it since 1.6.1 at least: benchmarks/h200/engines_networks.json, ONNX's four node tests of it.
+TensorRT-RTX has had it since 1.6.1 at least: benchmarks/h200/engines_onnx.json, ONNX's node tests of it.
 
 Keeps TensorRT-RTX from sampling an image in the rank that it had before a Reshape.
 
