@@ -177,14 +177,14 @@ ROWS = (
         "scripts/onnx_coverage.py --json {record}",
     ),
     RecordRow(
-        *("real_models.json", 90, (*CONVERSION, _script("real_models.py", "realmodels/*", _MET))),
+        *("real_models.json", 30, (*CONVERSION, _script("real_models.py", "realmodels/*", _MET))),
         (README, *_evidence("real-models", "rules")),
         "scripts/real_models.py --json {record}",
     ),
     RecordRow(
         *(
             "popular_networks.json",
-            300,
+            110,
             (*CONVERSION, _script("popular_networks.py", "popularnetworks/*", _MET)),
         ),
         (README, *_evidence("popular-networks", "rules")),
@@ -197,7 +197,7 @@ ROWS = (
         "bundle",
     ),
     RecordRow(
-        *("h200/real_models.json", 6, (*ENGINE, _script("real_models.py", "realmodels/*"))),
+        *("h200/real_models.json", 18, (*ENGINE, _script("real_models.py", "realmodels/*"))),
         (README, *_evidence("real-models")),
         "scripts/real_models.py --files {bundle}/real-models --gpu --form 'as it is' --jobs 8 --resume --json {record} "
         "--commit {commit}",
