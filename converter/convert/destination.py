@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from trtsmith.converter.engine.bundle.device_folder import (
     not_built,
     write_folder,
 )
-from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
+from trtsmith.converter.engine.bundle.earlier_engine import check_replaced, engines_broken
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -76,7 +77,9 @@ class Here:
         options = self._options
         if options.output is None:
             return built.engine_path.read_bytes() if options.keep else b""
-        return write_bundle(built.engine_path, options.output, request.plugin_libraries, facts)
+        broken = tuple(engines_broken(options.output, request.plugin_libraries))
+        written = write_bundle(built.engine_path, options.output, request.plugin_libraries, facts)
+        return replace(written, warnings=(*written.warnings, *broken))
 
     def _check_output(self, libraries: tuple[Path, ...]) -> None:
         options = self._options
