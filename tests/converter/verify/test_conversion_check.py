@@ -158,8 +158,9 @@ def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:
         (np.arange(1, 9, dtype=np.float32), np.arange(2, 17, 2, dtype=np.float32)),
         (np.arange(1, 9), np.arange(8)),
         (np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)),
+        (np.zeros(8, np.float32), np.ones(8, np.float32)),
     ],
-    ids=["floats", "whole numbers", "another shape"],
+    ids=["floats", "whole numbers", "another shape", "zeros"],
 )
 def test_an_original_that_is_as_expected_is_not_blamed(
     values: np.ndarray, other: np.ndarray, tmp_path: Path
