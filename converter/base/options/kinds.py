@@ -224,10 +224,16 @@ def ranges_of(given: Any, between: str, form: str) -> list[str]:
         if isinstance(range_, (str, Mapping)) or not isinstance(range_, Iterable):
             texts.append(f"{name}={range_}")
             continue
-        parts: Iterable[Any] = range_ if any(isinstance(part, Sized) for part in range_) else [range_]
-        joined = (form.format(between.join(map(str, part))) for part in parts)
+        several = any(between in part if _is_text(part) else isinstance(part, Sized) for part in range_)
+        parts: Iterable[Any] = range_ if several else [range_]
+        joined = (form.format(between.join(map(str, one))) if _is_list(one) else str(one) for one in parts)
         texts.append(f"{name}={':'.join(joined)}")
     return texts
+
+
+def _is_list(part: Any) -> bool:
+    """Whether it is a list of sizes, of any kind, and no text of them."""
+    return isinstance(part, Iterable) and not _is_text(part)
 
 
 def profiles_of(given: Any) -> list[dict[str, ShapeRange]]:
