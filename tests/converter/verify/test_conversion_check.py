@@ -483,6 +483,10 @@ def test_constant_inputs_are_a_warning(place: Place) -> None:
         told = f"warning: the inputs are constant ('x' is {x[0]:.1f} everywhere, 'mask' is 1 everywhere)"
         assert (told in err) == warned and ("constant" in err) == warned
     assert "constant" not in place.run("--force").err
+    np.savez("x.npz", x=np.float32([1, 2, np.nan]), mask=np.ones(3, np.int64))
+    assert (
+        "warning: input 'x' has 1 NaN value: an output that" in place.run("--inputs", "x.npz", "--force").err
+    )
 
 
 @pytest.mark.parametrize(
