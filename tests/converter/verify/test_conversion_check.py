@@ -490,6 +490,20 @@ def test_constant_inputs_are_a_warning(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
+    ("output", "refused"), [("float[N,2]", True), ("float[M,2]", False), ("float", False)]
+)
+def test_expected_outputs_of_another_batch_are_refused_before_the_build(
+    output: str, refused: bool, place: Place
+) -> None:
+    written(place.fake.model, f"(float[N,2] x) => ({output} y) {{ y = Neg (x) }}", {})
+    np.savez("x.npz", x=np.float32([[1, 2], [3, 4]]))
+    np.savez("y.npz", y=np.float32([[-1, -2]]))
+    ran = place.run("--inputs", "x.npz", "--expected", "y.npz", "--shapes", "x=1x2:2x2:4x2")
+    assert ("expected output 'y' is of N 1, and the input 'x' of 2" in ran.err) == refused
+    assert Path("e.plan").exists() != refused
+
+
+@pytest.mark.parametrize(
     ("others", "told"),
     [
         ({}, ""),
