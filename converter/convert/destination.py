@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.output_file import check_report
 from trtsmith.converter.base.own_files import CACHE
 from trtsmith.converter.base.progress import Steps
@@ -35,6 +36,9 @@ from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
+_FIRST_WITH_PLUGINS = 75
+"""The compute capability from which on plugin libraries have kernels."""
+
 
 class Here:
     """The engine is built on this machine; without an output it stays in memory."""
@@ -55,6 +59,11 @@ class Here:
         """Checks what is known only with the graph. libraries: of its plugins. Raises UsageError."""
         del rewritten
         self._check_output(libraries)
+        old = [target for target in self._options.targets if int(target[2:]) < _FIRST_WITH_PLUGINS]
+        if libraries and old:
+            what = f"the model needs plugins, which have no kernels for {old[0]}"
+            expected = f"GPUs from Turing (sm{_FIRST_WITH_PLUGINS}) on"
+            raise UsageError(what, f"--target {','.join(self._options.targets)}", expected, "--target t4")
 
     def build(
         self, rewritten: Rewritten, request: BuildRequest, comparison: GraphComparison, progress: Steps

@@ -164,6 +164,8 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx --target H100 -o o.plan --force", "An engine for sm90 (H100"),
         ("convert relu.onnx --target , -o o.plan --force", "is not a list of GPU targets"),
         ("convert relu.onnx --target sm1 -o o.plan --force", "cannot build for sm1"),
+        ("convert inverse.onnx --target v100 -o o.plan --force", "expected: GPUs from Turing (sm75) on"),
+        ("convert relu.onnx --target v100 -o o.plan --force", "An engine for sm70 (V100"),
         ("convert relu.onnx --plugins x.npz -o o.plan --force", "x.npz"),
         ("convert relu.onnx --plugins none.so -o o.plan --force", "there is no such file"),
         ("convert relu.onnx --report none/r -o o.plan --force", "the report cannot be"),
