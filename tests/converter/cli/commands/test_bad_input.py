@@ -117,6 +117,16 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
     refuses(cli, code, f"{command} {model}" + " -o o.plan --force" * (command != "check"), words)
 
 
+def test_constants_beyond_float16_give_no_warning_of_numpy(
+    cli: Cli, recwarn: pytest.WarningsRecorder
+) -> None:
+    body = "{ a = MatMul (x, w) k = Abs (a) m = Mul (a, k) b = Div (m, c) d = MatMul (b, w) y = Tanh (d) }"
+    weights = {"c": np.float32(1e8), "w": np.random.default_rng(0).random((64, 64), np.float32)}
+    written(M, f"(float[4, 64] x) => (float[4, 64] y) {body}", weights)
+    cli(f"convert {M} --precision fp16 --keep-only --keep-fp32 Tanh -o o.plan --force")
+    assert not [one for one in recwarn if issubclass(one.category, RuntimeWarning)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
