@@ -294,6 +294,14 @@ def _mebibytes(value: Any) -> str:
     return f"{float(found[1]) * (1024 if found[2].upper() == 'G' else 1):.0f}" if found else ""
 
 
+def _count_of_mebibytes(text: str) -> int:
+    try:
+        return int(positive_int(text))
+    except ArgumentTypeError as error:
+        meant = _mebibytes(text)
+        raise ArgumentTypeError(f"{error}" + f"; did you mean {meant}?" * bool(meant)) from None
+
+
 def gpu_number(device: Device) -> int | None:
     """Returns the number of a GPU, of "cuda" 0; None for another device and anything else."""
     if isinstance(device, SupportsIndex):
@@ -332,7 +340,13 @@ DEVICE = replace(
 )
 NUMBER = OptionKind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
 COUNT = replace(NUMBER, flag={"type": positive_int})
-MEBIBYTES = replace(COUNT, expected="a whole number of MiB", example="4096", meant=_mebibytes)
+MEBIBYTES = replace(
+    COUNT,
+    flag={"type": _count_of_mebibytes},
+    expected="a whole number of MiB",
+    example="4096",
+    meant=_mebibytes,
+)
 SECONDS = OptionKind(
     "float", "a number", "1.5", lambda value: isinstance(value, Real), flag={"type": positive_seconds}
 )

@@ -190,6 +190,7 @@ def test_constants_beyond_float16_give_no_warning_of_numpy(
         ("convert relu.onnx --timing-cache folder -o o.plan --force", "cache is a folder"),
         ("convert relu.onnx --workspace 99999999999999999999 -o o.plan --force", "not a whole number from 1"),
         ("convert relu.onnx --workspace a -o o.plan --force", "'a' is not a whole number"),
+        ("convert relu.onnx --workspace 4GiB -o o.plan --force", "did you mean 4096?"),
         ("convert relu.onnx --workspace 4G -o o.plan --force", "limit of TensorRT's workspace in MiB"),
         ("convert relu.onnx --target rtx9999 -o o.plan --force", "--query-gpu=compute_cap"),
         ("convert relu.onnx --target rtx9999 -o o.plan --force", "where:    --target rtx9999\n"),
