@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.base.output_file import check_report
 from trtsmith.converter.base.own_files import CACHE
 from trtsmith.converter.base.progress import Steps
@@ -29,10 +31,13 @@ from trtsmith.converter.engine.bundle.device_folder import (
     not_built,
     write_folder,
 )
-from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
+from trtsmith.converter.engine.bundle.earlier_engine import check_replaced, engines_broken
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.rewrite.rewrite import Rewritten
+
+_FIRST_WITH_PLUGINS = 75
+"""The compute capability from which on plugin libraries have kernels."""
 
 
 class Here:
@@ -54,6 +59,11 @@ class Here:
         """Checks what is known only with the graph. libraries: of its plugins. Raises UsageError."""
         del rewritten
         self._check_output(libraries)
+        old = [target for target in self._options.targets if int(target[2:]) < _FIRST_WITH_PLUGINS]
+        if libraries and old:
+            what = f"the model needs plugins, which have no kernels for {old[0]}"
+            expected = f"GPUs from Turing (sm{_FIRST_WITH_PLUGINS}) on"
+            raise UsageError(what, f"--target {','.join(self._options.targets)}", expected, "--target t4")
 
     def build(
         self, rewritten: Rewritten, request: BuildRequest, comparison: GraphComparison, progress: Steps
@@ -76,7 +86,9 @@ class Here:
         options = self._options
         if options.output is None:
             return built.engine_path.read_bytes() if options.keep else b""
-        return write_bundle(built.engine_path, options.output, request.plugin_libraries, facts)
+        broken = tuple(engines_broken(options.output, request.plugin_libraries))
+        written = write_bundle(built.engine_path, options.output, request.plugin_libraries, facts)
+        return replace(written, warnings=(*written.warnings, *broken))
 
     def _check_output(self, libraries: tuple[Path, ...]) -> None:
         options = self._options

@@ -34,6 +34,7 @@ from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.elsewhere import ComparisonElsewhere, allowance_elsewhere
 from trtsmith.converter.verify.findings import finding
 from trtsmith.converter.verify.given import (
+    check_batch,
     check_indices,
     load_expected,
     load_inputs,
@@ -445,12 +446,17 @@ def prepare(
         feeds = generated.arrays
         source = replace(source, generation=first, fixed=first.fixed, meanings=generated.meanings)
     fed = feeds | dict(frozen)
+    if expected is None:
+        wanted = references.outputs(original, fed)
+    else:
+        wanted = load_expected(expected, outputs, fed)
+        check_batch(wanted, feeds, specs, outputs, named_source("--expected", expected))
     return ConversionCheck(
         original,
         fed,
         source,
         request.tolerances,
-        load_expected(expected, outputs, fed) if expected is not None else references.outputs(original, fed),
+        wanted,
         request.mode,
         gpu,
         references,

@@ -19,6 +19,11 @@ _OF_SELECTION = ", or equal scores come in another order"
 
 _MOST_AXES = 4
 
+_ROUNDED = 0.25
+"""Share of the numbers above which rounding may have changed them; where few differ, a detection is another one, say."""
+
+_MOST_ROWS = 64
+
 _CLOSE = 1e-3
 """Ratio of norms up to which arrays count as the same."""
 
@@ -32,12 +37,19 @@ def cause_of(name: str, expected: Arrays, plain: Arrays, *, selected: bool = Fal
     plain: the model's outputs for the same inputs. selected: whether scores decide which rows the output has.
     """
     given, own, others = expected[name], plain[name], _OTHERWISE + _OF_SELECTION * selected
+    if given.size and not given.any():
+        fix = f"check how the expected outputs were made: {name!r} is zero everywhere"
+        return "an array that nothing was written to", fix
     for other, array in plain.items():
         if other != name and _is_close(given, array):
             return f"swapped names: it has the numbers of {other!r}", "swap the names in --expected"
     if (axes := _transposed(given, own)) is not None:
         return f"a transposition: it has the model's axes {axes}", f"transpose {name!r} in --expected"
-    if _is_close(given, own, _OF_FLOAT16):
+    if (moved := _moved_row(given, own)) is not None:
+        at, row = moved
+        fix = "bring the rows of --expected into the order that the model gives them for --inputs"
+        return f"another order of the rows: row {at} is the model's row {row}", fix
+    if _is_close(given, own, _OF_FLOAT16) and np.mean(given[own != 0] != own[own != 0]) > _ROUNDED:
         fix = "compute the expected outputs in float32 without TF32, or compare with --precision fp16; if neither is it, "
         return (
             f"a computation in float16 or TF32, whose errors are of that size, or {others}",
@@ -54,12 +66,26 @@ def _transposed(given: np.ndarray, own: np.ndarray) -> tuple[int, ...] | None:
     return next((order for order in others if _is_close(given, own.transpose(order))), None)
 
 
+def _moved_row(given: np.ndarray, own: np.ndarray) -> tuple[int, int] | None:
+    """The first row of `given` that is another one of `own`, and which; None if they have no other order that explains it.
+
+    Rows of similar inputs are nearly equal: their order has to explain all but a tenth of the difference.
+    """
+    if given.shape != own.shape or not given.ndim or not 1 < len(own) <= _MOST_ROWS:
+        return None
+    rows, own_rows = (array.reshape(len(own), -1)[:, :: 1 + own[0].size // 4096] for array in (given, own))
+    order = [int(np.argmin([changed_by(row, other) for other in own_rows])) for row in rows]
+    if len({*order}) < len(own) or not _is_close(given, own[order], min(_CLOSE, changed_by(given, own) / 10)):
+        return None
+    return next((pair for pair in enumerate(order) if pair[0] != pair[1]), None)
+
+
 def _factor(given: np.ndarray, own: np.ndarray) -> float:
     """By what `own` is multiplied in `given`; 0 if by no number."""
     if given.shape != own.shape or own.dtype.kind != "f":
         return 0.0
     factor = float(np.vdot(own, given)) / (float(np.vdot(own, own)) or 1.0)
-    return factor if _is_close(given, own * np.float32(factor)) else 0.0
+    return factor if abs(factor - 1) > _CLOSE and _is_close(given, own * np.float32(factor)) else 0.0
 
 
 def _is_close(one: np.ndarray, other: np.ndarray, most: float = _CLOSE) -> bool:

@@ -67,6 +67,27 @@ def load_expected(
     return of_the_models_types(fitting_outputs(arrays, names, where, fix), outputs, where)
 
 
+def check_batch(
+    expected: Mapping[str, np.ndarray],
+    feeds: Mapping[str, np.ndarray],
+    specs: Sequence[InputSpec],
+    outputs: Sequence[onnx.ValueInfoProto],
+    where: str,
+) -> None:
+    """Raises UsageError for expected outputs of another batch than the inputs, whose first dimension has the same name."""
+    batches = {spec.names[0]: spec.name for spec in specs if spec.names}
+    problems = []
+    for value in outputs:
+        name = next((dim.dim_param for dim in value.type.tensor_type.shape.dim), "")
+        given, of = expected[value.name].shape[:1], batches.get(name, "") if name else ""
+        if of and given and given != (size := feeds[of].shape[:1]):
+            what = f"the expected output {value.name!r} is of {name} {given[0]}, and the input {of!r} of {size[0]}"
+            fix = "give the outputs that your framework computes from these inputs"
+            problems.append(Problem(what, where, f"{size[0]} in both", fix))
+    if problems:
+        raise UsageError(problems)
+
+
 def _line_for(
     arrays: Mapping[str, np.ndarray], names: Sequence[str], specs: Sequence[InputSpec], source: ArraySource
 ) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
@@ -21,11 +21,17 @@ def arrays_with_nan(model: Model, feeds: Arrays) -> Iterator[Finding]:
         ("input", feeds.items(), "give inputs without NaN: --inputs FILE.npz"),
         ("initializer", weights, "export the model again, from weights without NaN: no inputs help"),
     ):
-        for name, values in arrays:
-            # only NaN is unlike itself, in every type that numpy and ml_dtypes have
-            if count := int(np.count_nonzero(values != values)):
-                yield finding(NAN_GIVEN, told=f"{what} {name!r} has {counted(count, 'NaN value')}", fix=fix)
-                break
+        if told := first_nan(what, arrays):
+            yield finding(NAN_GIVEN, told=told, fix=fix)
+
+
+def first_nan(what: str, arrays: Iterable[tuple[str, np.ndarray]]) -> str:
+    """Returns of the first array with NaN how many it has, as "input 'x' has 1 NaN value"; "" without one."""
+    for name, values in arrays:
+        # only NaN is unlike itself, in every type that numpy and ml_dtypes have
+        if count := int(np.count_nonzero(values != values)):
+            return f"{what} {name!r} has {counted(count, 'NaN value')}"
+    return ""
 
 
 def always_empty(model: Model, outputs: Collection[str]) -> Iterator[Finding]:

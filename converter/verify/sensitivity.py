@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import inf, isinf
+from math import inf
 
 import numpy as np
 
@@ -98,8 +98,8 @@ def with_original(verdict: Verdict, expected: Arrays, plain: Arrays, model: Mode
     for c, off in _as_far(verdict, expected, plain):
         cause, fix = cause_of(c.output, expected, plain, selected=bool(c.meaning))
         known = {"cause": cause, "fix": fix}
-        if isinf(off):
-            shape = list(plain[c.output].shape)
+        shape = list(plain[c.output].shape)
+        if shape != list(expected[c.output].shape):
             told.append(finding("original reshaped", c.output, c.at, shape=shape, **known))
         else:
             told.append(finding("original differs", c.output, c.at, changed=off, **known))
@@ -148,6 +148,8 @@ def _as_far(verdict: Verdict, expected: Arrays, other: Arrays) -> Iterator[tuple
             continue
         # the ratio of norms of whole numbers, too, as the comparison has it
         off = changed_by(one.astype(np.float64), found.astype(np.float64))
+        if found.any() and not one.any():  # no norm to divide by
+            off = inf
         # equal where rows match: what keeps others apart is another output of the selection
         if c.meaning and not off:
             off = max(changed_by(a, other[n]) for n, a in expected.items() if a.shape == other[n].shape)

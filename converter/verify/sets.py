@@ -14,6 +14,7 @@ from trtsmith.converter.base.options.shapes import InputSpec, ShapeRange, Sizes,
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.inputs import SEED, Generated, generate_inputs
+from trtsmith.converter.verify.no_values import first_nan
 from trtsmith.converter.verify.verdict import ENDS
 
 
@@ -121,12 +122,18 @@ class InputSource:
             yield from (self.generation.at(end).arrays for end in ("min", "max") if end not in known)
 
     def warnings(self, sets: Iterable[Mapping[str, np.ndarray]]) -> tuple[str, ...]:
-        """Warns of unused arrays, and if all given inputs are constant: agreement on them proves little."""
+        """Warns of unused arrays, of NaN, and if all given inputs are constant: agreement on them proves little."""
         values: dict[str, set[Any]] = {}
-        for feeds in sets if self.generation is None else ():
+        given = () if self.generation is not None else list(sets)
+        for feeds in given:
             for name, array in feeds.items():
                 if array.size > 1 and name not in (self.fixed or ()):
                     values.setdefault(name, set()).update((array.min(), array.max()))
+        if nan := next(filter(None, (first_nan("input", feeds.items()) for feeds in given)), ""):
+            return (
+                *self.unused,
+                f"{nan}: an output that depends on it is compared with NaN, which proves nothing",
+            )
         if not values or any(len(found) > 1 for found in values.values()):
             return self.unused
         told = ", ".join(f"{name!r} is {next(iter(found))} everywhere" for name, found in values.items())

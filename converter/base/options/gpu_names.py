@@ -104,8 +104,9 @@ _BY_NAME = {_plain(name): target for target, names in GPUS.items() for name in n
 
 
 def target_of_gpu(name: str) -> str | None:
-    """Returns "sm89" for "RTX 4090", "rtx-4090", "rtx4090" or "8.9"; None if unknown. A target stands for itself."""
+    """Returns "sm89" for "RTX 4090", "rtx-4090", "compute_89" or "8.9"; None if unknown. A target stands for itself."""
     text = _plain(re.sub(r"^\s*(\d+)\.(\d)\s*$", r"sm\1\2", name, flags=re.ASCII))
+    text = re.sub(r"^compute(?=\d+$)", "sm", text, flags=re.ASCII)
     return text if re.fullmatch(r"sm\d+", text, re.ASCII) else _BY_NAME.get(text)
 
 

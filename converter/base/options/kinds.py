@@ -224,10 +224,16 @@ def ranges_of(given: Any, between: str, form: str) -> list[str]:
         if isinstance(range_, (str, Mapping)) or not isinstance(range_, Iterable):
             texts.append(f"{name}={range_}")
             continue
-        parts: Iterable[Any] = range_ if any(isinstance(part, Sized) for part in range_) else [range_]
-        joined = (form.format(between.join(map(str, part))) for part in parts)
+        several = any(between in part if _is_text(part) else isinstance(part, Sized) for part in range_)
+        parts: Iterable[Any] = range_ if several else [range_]
+        joined = (form.format(between.join(map(str, one))) if _is_list(one) else str(one) for one in parts)
         texts.append(f"{name}={':'.join(joined)}")
     return texts
+
+
+def _is_list(part: Any) -> bool:
+    """Whether it is a list of sizes, of any kind, and no text of them."""
+    return isinstance(part, Iterable) and not _is_text(part)
 
 
 def profiles_of(given: Any) -> list[dict[str, ShapeRange]]:
@@ -288,6 +294,14 @@ def _mebibytes(value: Any) -> str:
     return f"{float(found[1]) * (1024 if found[2].upper() == 'G' else 1):.0f}" if found else ""
 
 
+def _count_of_mebibytes(text: str) -> int:
+    try:
+        return int(positive_int(text))
+    except ArgumentTypeError as error:
+        meant = _mebibytes(text)
+        raise ArgumentTypeError(f"{error}" + f"; did you mean {meant}?" * bool(meant)) from None
+
+
 def gpu_number(device: Device) -> int | None:
     """Returns the number of a GPU, of "cuda" 0; None for another device and anything else."""
     if isinstance(device, SupportsIndex):
@@ -326,7 +340,13 @@ DEVICE = replace(
 )
 NUMBER = OptionKind("int", "a whole number", "4", lambda value: isinstance(value, Real), flag={"type": int})
 COUNT = replace(NUMBER, flag={"type": positive_int})
-MEBIBYTES = replace(COUNT, expected="a whole number of MiB", example="4096", meant=_mebibytes)
+MEBIBYTES = replace(
+    COUNT,
+    flag={"type": _count_of_mebibytes},
+    expected="a whole number of MiB",
+    example="4096",
+    meant=_mebibytes,
+)
 SECONDS = OptionKind(
     "float", "a number", "1.5", lambda value: isinstance(value, Real), flag={"type": positive_seconds}
 )

@@ -394,9 +394,11 @@ def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str,
 
 
 def _malformed(flag: str, text: str, form: str) -> UsageError:
-    what, fix = f"{text!r} is not a shape", f"{flag} {form.split(' (')[0]}"
     name, _, value = text.rpartition("=")
     name, value = name or "NAME", re.sub(r"[()\[\]\s]", "", value)
+    what, fix = f"{text!r} is not a shape", f"{flag} {form.split(' (')[0].replace('NAME', name)}"
+    if wrong := next((size for size in re.split("[xX:,]", value) if not re.fullmatch("[0-9]*", size)), ""):
+        what += f": {wrong!r} is no size"
     # 1x3,2x3,8x3 is a range, and 1,3,64 a shape
     between = "," if "x" in value.lower() and ":" not in value else ":"
     parts = [part.replace(",", "x") for part in value.split(between)]

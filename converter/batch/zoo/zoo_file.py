@@ -117,6 +117,8 @@ def read_zoo_file(path: Path) -> Given:
         raise _no_zoo(path, 1, "it is nested too deeply", "tables and arrays a few levels deep") from None
     except ValueError as error:  # TOMLDecodeError, and int() for numbers of thousands of digits
         said, line = _said(str(error), text)
+        if path.suffix.lower() in (".yaml", ".yml"):
+            said = f"the file is YAML by its name, and a zoo is TOML: {said}"
         raise _no_zoo(path, line, said, "TOML, as https://toml.io describes it") from None
     return Given(ZooFile(path, Path(os.path.abspath(path.parent)), lines), (), "", document)
 

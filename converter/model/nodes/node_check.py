@@ -1,7 +1,8 @@
 """Checks nodes against their operators' schemas, so that attributes exist and have the right type.
 
 Known are ONNX's own operators and onnxruntime's; of others, that attributes are sound is all that can be said. An attribute
-that the schema does not have is let through: TensorRT ignores it, and plugins are found by two such.
+that the schema does not have is let through, if it is no near miss of one that it has: TensorRT ignores it, and plugins are
+found by two such.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -47,6 +49,9 @@ _OPTIONAL_TYPE = "output_dtype"
 """Where 0 stands for a type that other inputs decide."""
 
 _ELEMENT_TYPES = frozenset(NUMBERS.values())
+
+_NEAR = 0.75
+"""Likeness from which on an unknown attribute is taken for a misspelt one: "alpah" and "alpha" have 0.8."""
 
 Counts = tuple[int, int]
 """How many values a body takes and gives."""
@@ -124,6 +129,7 @@ def _check_node(
         problems += [*_check_windows(node, where), *_check_dtypes(node, where)]
         problems += _check_values(node, where)
         problems += _check_equation(node, where)
+        problems += _check_names(node, where, signature.types)
         if len(node.attribute) < _FEWEST.get(node.op_type, 0):
             what = f"The {node.op_type} has no attribute."
             problems.append(Problem(what, where, "one attribute that holds its value", _FIX))
@@ -185,6 +191,17 @@ def _check_equation(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
             what = f"The attribute 'equation' of the Einsum is {text[:80]!r}."
             expected = "terms of letters, and of three dots at most once in each"
             yield Problem(what, where, expected, _FIX)
+
+
+def _check_names(node: onnx.NodeProto, where: str, known: Collection[str]) -> Iterator[Problem]:
+    """Reports misspelt attributes: TensorRT would take the default, and onnxruntime refuses them after the build."""
+    given = {attribute.name for attribute in node.attribute}
+    for name in sorted(given.difference(known)):
+        if near := get_close_matches(name, set(known) - given, 1, _NEAR):
+            what = f"{node.op_type} has no attribute {name[:200]!r}."
+            yield Problem(
+                what, where, f"one of: {', '.join(sorted(known))}", f"did you mean {near[0]!r}? {_FIX}"
+            )
 
 
 def _check_signature(node: onnx.NodeProto, where: str, signature: _Takes) -> Iterator[Problem]:

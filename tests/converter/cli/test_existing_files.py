@@ -26,8 +26,8 @@ from trtsmith.converter.base.own_files import (
     REWRITTEN,
     OwnFile,
 )
-from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
+from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
+from trtsmith.converter.engine.bundle.earlier_engine import check_replaced, engines_broken
 
 RTX = importlib.util.find_spec("tensorrt_rtx") is not None
 
@@ -170,6 +170,16 @@ def test_a_library_of_another_engine_is_not_replaced(tmp_path: Path) -> None:
     files = {"m.plan": "sha256:0", "libp.so": "sha256:1"}
     manifest_path(engine).write_text(json.dumps({"model": {"file": "m.onnx"}, "files": files}))
     check_replaced(engine, "m.onnx", [library])
+    assert not list(engines_broken(engine, [library]))
+    (there.parent / "mine.manifest.json").write_text("mine")
+    files = {"two.plan": "sha256:0", "libp.so": file_digest(there)}
+    (there.parent / "two.manifest.json").write_text(json.dumps({"files": files}))
+    (warned,) = engines_broken(engine, [library])
+    assert warned.startswith("two.plan in this folder was built with the previous libp.so")
+    with pytest.raises(UsageError, match=r"--force replaces it and breaks two.plan; -o in another folder"):
+        check_replaced(there.parent / "three.plan", "m.onnx", [library])
+    there.write_bytes(b"new")
+    assert not list(engines_broken(engine, [library]))
 
 
 @pytest.mark.parametrize(

@@ -158,8 +158,9 @@ def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:
         (np.arange(1, 9, dtype=np.float32), np.arange(2, 17, 2, dtype=np.float32)),
         (np.arange(1, 9), np.arange(8)),
         (np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)),
+        (np.zeros(8, np.float32), np.ones(8, np.float32)),
     ],
-    ids=["floats", "whole numbers", "another shape"],
+    ids=["floats", "whole numbers", "another shape", "zeros"],
 )
 def test_an_original_that_is_as_expected_is_not_blamed(
     values: np.ndarray, other: np.ndarray, tmp_path: Path
@@ -482,6 +483,24 @@ def test_constant_inputs_are_a_warning(place: Place) -> None:
         told = f"warning: the inputs are constant ('x' is {x[0]:.1f} everywhere, 'mask' is 1 everywhere)"
         assert (told in err) == warned and ("constant" in err) == warned
     assert "constant" not in place.run("--force").err
+    np.savez("x.npz", x=np.float32([1, 2, np.nan]), mask=np.ones(3, np.int64))
+    assert (
+        "warning: input 'x' has 1 NaN value: an output that" in place.run("--inputs", "x.npz", "--force").err
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "refused"), [("float[N,2]", True), ("float[M,2]", False), ("float", False)]
+)
+def test_expected_outputs_of_another_batch_are_refused_before_the_build(
+    output: str, refused: bool, place: Place
+) -> None:
+    written(place.fake.model, f"(float[N,2] x) => ({output} y) {{ y = Neg (x) }}", {})
+    np.savez("x.npz", x=np.float32([[1, 2], [3, 4]]))
+    np.savez("y.npz", y=np.float32([[-1, -2]]))
+    ran = place.run("--inputs", "x.npz", "--expected", "y.npz", "--shapes", "x=1x2:2x2:4x2")
+    assert ("expected output 'y' is of N 1, and the input 'x' of 2" in ran.err) == refused
+    assert Path("e.plan").exists() != refused
 
 
 @pytest.mark.parametrize(

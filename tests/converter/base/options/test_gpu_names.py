@@ -21,7 +21,7 @@ from trtsmith.converter.base.options.gpu_names import GPUS, as_targets, gpus_of,
         ("Tesla T4", "sm75"), ("Tesla V100-SXM2-32GB", "sm70"), ("h100", "sm90"), ("NVIDIA H100 80GB HBM3", "sm90"),
         ("H200", "sm90"), ("b200", "sm100"), ("gb200", "sm100"), ("DGX Spark", "sm121"), ("thor", "sm110"),
         ("gtx1080", "sm61"), ("Tesla P100-PCIE-16GB", "sm60"), ("sm86", "sm86"), ("SM_86", "sm86"),
-        ("8.9", "sm89"), (" 12.0", "sm120"), ("sm1", "sm1"),
+        ("8.9", "sm89"), ("compute_86", "sm86"), (" 12.0", "sm120"), ("sm1", "sm1"),
     ],
 )  # fmt: skip
 def test_names(name: str, target: str) -> None:

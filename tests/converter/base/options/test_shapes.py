@@ -11,6 +11,7 @@ from onnx import helper as oh
 
 from tests.converter.models import load, parsed, save, value
 from trtsmith.converter.base.errors import ConversionError, UsageError
+from trtsmith.converter.base.options.kinds import ranges_of
 from trtsmith.converter.base.options.shapes import (
     InputSpec,
     ShapeRange,
@@ -90,7 +91,8 @@ def test_malformed_shapes(text: str) -> None:
         parse_shapes([text])
     (problem,) = error.value.problems
     assert problem.where == f"--shapes {text}"
-    assert problem.fix == "--shapes NAME=1x3x320x320:1x3x640x640:8x3x1280x1280"
+    name = "x" if text.startswith("x=") else "NAME"
+    assert problem.fix == f"--shapes {name}=1x3x320x320:1x3x640x640:8x3x1280x1280"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_malformed_shapes(text: str) -> None:
         ("x=1,3,64", "is not a shape", "--shapes x=1x3x64"),
         ("x=1,3:2,3:4,3", "is not a shape", "--shapes x=1x3:2x3:4x3"),
         ("x=1x3,2x3,4x3", "is not a shape", "--shapes x=1x3:2x3:4x3"),
-        ("x=1x3x9,2x3,4x3x9", "is not a shape", "--shapes NAME=1x3x320x320:1x3x640x640:8x3x1280x1280"),
+        ("x=1x3x9,2x3,4x3x9", "is not a shape", "--shapes x=1x3x320x320:1x3x640x640:8x3x1280x1280"),
         ("x=(1,3,64)", "is not a shape", "--shapes x=1x3x64"),
         ("x=[1, 3, 64]", "is not a shape", "--shapes x=1x3x64"),
         ("x=1 x 3", "is not a shape", "--shapes x=1x3"),
@@ -312,3 +314,16 @@ def test_a_name_that_says_something_stays(tmp_path: Path) -> None:
 def test_other_negative_sizes_are_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match="sizes that a machine can hold"):
         load_model(saved(tmp_path, [1, -2]))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["1x3", "2x3", "8x3"], "x=1x3:2x3:8x3"),
+        ([(1, 3), "2x3", ["8", 3]], "x=1x3:2x3:8x3"),
+        (("1", 3), "x=1x3"),
+        (("1", "3"), "x=1x3"),
+    ],
+)
+def test_parts_of_a_range_may_be_texts(given: object, text: str) -> None:
+    assert ranges_of({"x": given}, "x", "{}") == [text]

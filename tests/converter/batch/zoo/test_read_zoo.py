@@ -14,6 +14,7 @@ from tests.converter.models import written
 from trtsmith.converter.base.errors import UsageError
 from trtsmith.converter.batch.task import BatchTask, Needs
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
+from trtsmith.converter.batch.zoo.zoo_file import read_zoo_file
 
 A = '[[model]]\npath = "a.onnx"\n'
 B = '[[model]]\npath = "b.onnx"\n'
@@ -335,3 +336,9 @@ def test_a_hundred_models_are_looked_at_in_a_second_or_two(folder: Path) -> None
     began = time.process_time()
     assert len(tasks_of(folder, f'{text}[[model]]\npath = "many/*.onnx"\n')) == 400
     assert time.process_time() - began < 5
+
+
+def test_yaml_is_told_from_a_mistake_in_toml(tmp_path: Path) -> None:
+    (tmp_path / "z.yaml").write_text("- path: a.onnx\n")
+    with pytest.raises(UsageError, match="the file is YAML by its name, and a zoo is TOML"):
+        read_zoo_file(tmp_path / "z.yaml")

@@ -117,6 +117,16 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
     refuses(cli, code, f"{command} {model}" + " -o o.plan --force" * (command != "check"), words)
 
 
+def test_constants_beyond_float16_give_no_warning_of_numpy(
+    cli: Cli, recwarn: pytest.WarningsRecorder
+) -> None:
+    body = "{ a = MatMul (x, w) k = Abs (a) m = Mul (a, k) b = Div (m, c) d = MatMul (b, w) y = Tanh (d) }"
+    weights = {"c": np.float32(1e8), "w": np.random.default_rng(0).random((64, 64), np.float32)}
+    written(M, f"(float[4, 64] x) => (float[4, 64] y) {body}", weights)
+    cli(f"convert {M} --precision fp16 --keep-only --keep-fp32 Tanh -o o.plan --force")
+    assert not [one for one in recwarn if issubclass(one.category, RuntimeWarning)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -164,6 +174,8 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx --target H100 -o o.plan --force", "An engine for sm90 (H100"),
         ("convert relu.onnx --target , -o o.plan --force", "is not a list of GPU targets"),
         ("convert relu.onnx --target sm1 -o o.plan --force", "cannot build for sm1"),
+        ("convert inverse.onnx --target v100 -o o.plan --force", "expected: GPUs from Turing (sm75) on"),
+        ("convert relu.onnx --target v100 -o o.plan --force", "An engine for sm70 (V100"),
         ("convert relu.onnx --plugins x.npz -o o.plan --force", "x.npz"),
         ("convert relu.onnx --plugins none.so -o o.plan --force", "there is no such file"),
         ("convert relu.onnx --report none/r -o o.plan --force", "the report cannot be"),
@@ -178,6 +190,7 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx --timing-cache folder -o o.plan --force", "cache is a folder"),
         ("convert relu.onnx --workspace 99999999999999999999 -o o.plan --force", "not a whole number from 1"),
         ("convert relu.onnx --workspace a -o o.plan --force", "'a' is not a whole number"),
+        ("convert relu.onnx --workspace 4GiB -o o.plan --force", "did you mean 4096?"),
         ("convert relu.onnx --workspace 4G -o o.plan --force", "limit of TensorRT's workspace in MiB"),
         ("convert relu.onnx --target rtx9999 -o o.plan --force", "--query-gpu=compute_cap"),
         ("convert relu.onnx --target rtx9999 -o o.plan --force", "where:    --target rtx9999\n"),

@@ -95,6 +95,8 @@ THEN = "then_branch = t () => (v) { v = Relu (x) }"
         ("{ y = Concat <axis = 1> (x, x) }", attribute("type", None), "The attribute 'axis' has no type."),
         ("{ y = Constant () }", None, "The Constant has no attribute."),
         ("{ y = Constant <value = float {1}> () }", attribute("t", None), "is of type TENSOR, and its value is in none"),
+        ("{ y = LeakyRelu <alpah = 0.3> (x) }", None, "LeakyRelu has no attribute 'alpah'."),
+        ("{ y = LeakyRelu <alpah = 0.3> (x) }", None, "did you mean 'alpha'?"),
         ("{ y = Relu (x, x) }", None, "the node has 2 inputs"),
         ("{ y = Add ( , x) }", None, "The input 'A' (number 0), which Add needs, is left out."),
         ("{ y, z = Relu (x) }", None, "the node has 2 outputs"),
@@ -135,6 +137,7 @@ def test_the_place_is_told_in_bodies_and_functions(tmp_path: Path) -> None:
     "text",
     [
         "{ y = own.Unknown <anything = 1> (x, x, , x) }",
+        "{ y = LeakyRelu <slope = 1.0, alpha = 0.3, alphas = [0.3]> (x) }",
         "{ y = Relu <plugin_version = \"1\"> (x) }",
         "{ one = Constant <value_int = 1> () y = Clip (x, , ) }",
     ],
