@@ -172,6 +172,7 @@ FLAGS: dict[str, Other] = {
         "--dynamicPlugins", "", ("--plugins VALUE", "run bench verify convert"), note=_LOADED, value="LIB"
     ),
     **_flags("--setPluginsToSerialize", "", ("--embed-plugins", "convert")),
+    **_flags("", "", ("--target VALUE", "convert check"), exporters="--gpu", value="l4"),
     **_flags("--computeCapabilities", "", ("--target sm86,sm89", "convert check")),
     **_flags(
         "--inputIOFormats --outputIOFormats",

@@ -274,6 +274,7 @@ def test_inputs_that_tensorrt_cannot_have_are_named_at_once(tmp_path: Path) -> N
     inputs = [
         oh.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [1]),
         value("t", (1,), TensorProto.STRING),
+        value("z", (1,), TensorProto.COMPLEX64),
         value("r", None),
         value("n", (1,) * 9),
         value("ok", ()),
@@ -285,6 +286,7 @@ def test_inputs_that_tensorrt_cannot_have_are_named_at_once(tmp_path: Path) -> N
     assert [p.what for p in error.value.problems] == [
         "input 's' is not a tensor",
         "input 't' has strings",
+        "input 'z' has complex numbers",
         "input 'r' has no shape, not even a number of dimensions",
         "input 'n' has 9 dimensions",
     ]
