@@ -60,7 +60,7 @@ def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
         elif tensor.elem_type == NUMBERS["object"]:
             fix = "export the model without that input, or with numbers"
             yield Problem(f"{where} has strings", where, "numbers or booleans", fix)
-        elif dtype_name(tensor.elem_type).startswith("complex"):
+        elif tensor.elem_type in (NUMBERS["complex64"], NUMBERS["complex128"]):
             fix = "export the model with the real and the imaginary parts as inputs of their own"
             yield Problem(f"{where} has complex numbers", where, "real numbers or booleans", fix)
         elif not tensor.HasField("shape"):
