@@ -39,6 +39,8 @@ _FIRST_WITH_CONSTANTS = 4
 _OLDEST_OPSET = 7
 """The first opset of which onnxruntime has every operator."""
 
+_NO_MEMORY = "Failed to allocate memory"
+
 _RELEASED_ONLY = "ALLOW_RELEASED_ONNX_OPSET_ONLY"
 _UNRELEASED = "official released onnx opset"
 RUN_OPTIONS: ContextVar[ort.RunOptions | None] = ContextVar("options of runs", default=None)
@@ -309,6 +311,9 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
             "where a GPU runs the engine, the outputs will do (--expected)"
         )
         return ConversionError(f"{what}: it does not know {op}.", where, "operators of onnxruntime", fix)
+    if running and _NO_MEMORY in message:
+        fix = "compare on a machine with more memory, or give smaller inputs; --no-verify builds without a comparison"
+        return ConversionError(f"{what}: {message[:1000]}", where, "memory for all values", fix)
     if node is None and running:
         expected = "inputs of the names, types and shapes that the model declares"
         return ConversionError(f"{what}: {message[:1000]}", where, expected, "feed such inputs")

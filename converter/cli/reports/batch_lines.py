@@ -72,5 +72,7 @@ def summary(result: BatchResult) -> str:
     said += f" ({', '.join(parts)})" if parts else ""
     lines = [said, f"results: {one_line(str(result.folder / 'index.html'))}"]
     if result.left:
-        lines.append(f"left:    results of {in_brief(', '.join(result.left))}, which the zoo no longer has")
+        lines.append(
+            f"left:    results of {in_brief(', '.join(result.left))}, which the zoo no longer has: remove their folders"
+        )
     return "\n".join(lines)

@@ -264,3 +264,11 @@ def test_a_build_that_does_not_tell_its_kernels(monkeypatch: pytest.MonkeyPatch)
         assert ("com.microsoft", "GroupNorm") in operators_that_run()
     finally:
         operators_that_run.cache_clear()
+
+
+def test_values_larger_than_the_memory_are_no_fault_of_the_model(tmp_path: Path) -> None:
+    text = "(int64[1] n) => (float y) { c = ConstantOfShape (n) y = ReduceSum <keepdims = 0> (c) }"
+    model = parsed(tmp_path / "m.onnx", text)
+    with pytest.raises(ConversionError) as error:
+        run(model, {"n": np.array([2**50])})
+    assert "a machine with more memory" in error.value.problems[0].fix

@@ -120,7 +120,9 @@ def test_results_that_no_task_of_the_zoo_has_are_told(home: Path, cli: Cli) -> N
     assert "left:" not in cli("batch nets -o out").out
     assert "left:" not in cli("batch nets -o out --only one").out
     os.unlink(home / "nets/other.onnx")
-    assert cli("batch nets -o out").out.endswith("left:    results of other, which the zoo no longer has\n")
+    assert cli("batch nets -o out").out.endswith(
+        "left:    results of other, which the zoo no longer has: remove their folders\n"
+    )
     assert (home / "out/other/record.json").exists()
 
 
