@@ -183,22 +183,19 @@ def _brought(
     tried = judged and accumulate == "auto" and feeds is not None and trial.question is None
 
     def reduce(longest: int | None, wide: Mapping[str, str]) -> Reduction:
-        with np.errstate(
-            over="ignore"
-        ):  # of constants that --keep-only brings beyond float16: the verdict says so
-            done = reduce_precision(
-                work.graph,
-                fmt,
-                keep=request.keep,
-                rewrites=merged(work.rewrites),
-                seen=seen,
-                reduced_io=request.io,
-                keep_only=request.keep_only,
-                decided=request.decided,
-                longest=longest,
-                wide=wide,
-                zeros=tried,
-            )
+        done = reduce_precision(
+            work.graph,
+            fmt,
+            keep=request.keep,
+            rewrites=merged(work.rewrites),
+            seen=seen,
+            reduced_io=request.io,
+            keep_only=request.keep_only,
+            decided=request.decided,
+            longest=longest,
+            wide=wide,
+            zeros=tried,
+        )
         if done.report.share is not None:
             work.graph.become(plain)
         return done

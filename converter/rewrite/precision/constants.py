@@ -72,7 +72,8 @@ class Converted:
         fmt = self._format
         if fmt is not None and values.size and not values.min() >= -fmt.largest:
             values = np.where(np.isfinite(values) & (values < -fmt.largest), np.float32(fmt.masked), values)
-        return values.astype(self._dtype)
+        with np.errstate(over="ignore"):  # with --keep-only, whose verdict says what overflows
+            return values.astype(self._dtype)
 
     def release(self, values: np.ndarray) -> None:
         """Releases the memory of a mapped weight after its conversion."""
