@@ -124,12 +124,13 @@ class InputSource:
     def warnings(self, sets: Iterable[Mapping[str, np.ndarray]]) -> tuple[str, ...]:
         """Warns of unused arrays, of NaN, and if all given inputs are constant: agreement on them proves little."""
         values: dict[str, set[Any]] = {}
-        given = () if self.generation is not None else list(sets)
-        for feeds in given:
+        nan = ""
+        for feeds in sets if self.generation is None else ():
+            nan = nan or first_nan("input", feeds.items())
             for name, array in feeds.items():
                 if array.size > 1 and name not in (self.fixed or ()):
                     values.setdefault(name, set()).update((array.min(), array.max()))
-        if nan := next(filter(None, (first_nan("input", feeds.items()) for feeds in given)), ""):
+        if nan:
             return (
                 *self.unused,
                 f"{nan}: an output that depends on it is compared with NaN, which proves nothing",
