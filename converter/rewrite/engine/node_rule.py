@@ -133,13 +133,19 @@ class NodeView:
 
     name:    unique in the model. domain: "" for ONNX's own. opset: of ONNX's own domain, as the model imports it.
     version: of the node's domain. inputs, outputs: value names, "" where one is left out.
-    made:    whether a rule made the node, so that it is not the user's. target: the TensorRT that gets the graph.
+    made:    whether a rule made the node, so that it is not the user's; given by the names of all such nodes. target: the
+        TensorRT that gets the graph.
     """
 
     def __init__(
-        self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False, target: Target = TENSORRT
+        self,
+        proto: onnx.NodeProto,
+        name: str,
+        scope: Scope,
+        made: Container[str] = (),
+        target: Target = TENSORRT,
     ) -> None:
-        self.made = made
+        self.made, self._made = name in made, made
         self.target = target
         self.proto = proto
         self.name = name
@@ -317,7 +323,7 @@ class NodeView:
     def maker_of(self, name: str) -> NodeView | None:
         """Returns the same for any value in scope."""
         proto = self.producer_of(name)
-        return None if proto is None else NodeView(proto, proto.name, self._scope, target=self.target)
+        return None if proto is None else NodeView(proto, proto.name, self._scope, self._made, self.target)
 
     def place(self, name: str) -> tuple[Scope | None, str]:
         """Returns the graph that holds a value in scope, which distinguishes values of one name."""

@@ -242,7 +242,7 @@ class _Round:
     def _take(self, node: Node, rules: Sequence[NodeRule]) -> bool:
         """Offer the node to the rules. Whether one took it."""
         proto = up_to_date(node)
-        view = NodeView(proto, proto.name, node.scope, proto.name in self._origin, self._target)
+        view = NodeView(proto, proto.name, node.scope, self._origin, self._target)
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
             try:

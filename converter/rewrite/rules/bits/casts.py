@@ -57,7 +57,9 @@ _BETWEEN = 4
 def exact_casts_rule(node: NodeView) -> Replacement | None:
     """Reads the sum of a product of integers as the float32 that it is, in place of a Cast to int32 and back."""
     whole = _cast_before(node)
-    if whole is None or whole.proto.doc_string != EXACT_SUM or node.attributes["to"] not in _FLOATS:
+    if whole is None or not whole.made or whole.proto.doc_string != EXACT_SUM:
+        return None
+    if node.attributes["to"] not in _FLOATS:
         return None
     w, to = Writer(node), node.attributes["to"]
     total = w.value(whole.input(0))

@@ -21,6 +21,7 @@ from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.builder.build_request import Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
+from trtsmith.converter.rewrite.rules.quantized.exact_products import EXACT_SUM
 
 NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[N, 3, 8, 8] image) => (float[N, 5] scores) {
@@ -156,6 +157,16 @@ def test_dynamically_quantized_models(network: Path, tmp_path: Path, weights: Qu
     result = rewritten(path)
     assert_same(path, result, steps=1.5)
     builds(result, tmp_path)
+
+
+def test_a_models_own_cast_truncates_whatever_its_doc_string_says(tmp_path: Path) -> None:
+    body = "m = MatMul (x, w) i = Cast <to = 6> (m) f = Cast <to = 1> (i) y = Neg (f)"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float[3, 5] x, float[5, 4] w) => (float[3, 4] y) {{ {body} }}'
+    )
+    model.graph.node[1].doc_string = EXACT_SUM
+    onnx.save(model, tmp_path / "m.onnx")
+    assert [n.op_type for n in rewritten(tmp_path / "m.onnx").model.proto.graph.node].count("Cast") == 2
 
 
 def test_int8_around_zero_stays_as_it_is(network: Path, tmp_path: Path) -> None:
